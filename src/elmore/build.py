@@ -1,0 +1,116 @@
+"""Settings -> network, on one page; loading, embedding, pretraining and tasks all start here."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import nn
+
+from elmore.config import Activation, ModelConfig, Units
+from elmore.model.bilm import BiLM
+from elmore.model.lstm import ProjectedLSTM
+from elmore.model.token_encoder import CharacterCNN, Highway, TokenEncoder
+from elmore.text.batches import Speller
+from elmore.text.characters import Alphabet, ByteAlphabet, CharacterAlphabet
+from elmore.text.vocabulary import WordLookup, number_entries
+
+
+def build_bilm(config: ModelConfig) -> BiLM:
+    """Build a biLM; its weights are arbitrary until they are loaded or `initialize` is called."""
+    return BiLM(
+        token_encoder=build_token_encoder(config),
+        forward_lm=build_language_model(config),
+        backward_lm=build_language_model(config),
+        has_residuals=config.lstm.has_residuals,
+        output_dim=config.lstm.output_dim,
+        cell_dim=config.lstm.cell_dim,
+    )
+
+
+def build_token_encoder(config: ModelConfig) -> TokenEncoder:
+    """Build what reads a token on its own."""
+    characters, words = config.characters, config.words
+    return TokenEncoder(
+        characters=CharacterCNN(
+            num_units=characters.num_units,
+            embedding_dim=characters.embedding_dim,
+            filters=characters.filters,
+            uses_tanh=characters.activation is Activation.TANH,
+        )
+        if characters
+        else None,
+        highways=[Highway(dim=characters.output_dim) for _ in range(characters.num_highway_layers)]
+        if characters
+        else [],
+        words=nn.Embedding(words.num_words, words.embedding_dim) if words else None,
+        projection=nn.Linear(config.token_dim, config.lstm.output_dim)
+        if config.has_token_projection
+        else None,
+    )
+
+
+def build_language_model(config: ModelConfig) -> list[ProjectedLSTM]:
+    """Build the layers of one direction."""
+    return [
+        ProjectedLSTM(
+            input_dim=config.lstm.output_dim,
+            cell_dim=config.lstm.cell_dim,
+            output_dim=config.lstm.output_dim,
+            has_projection=config.lstm.has_projection,
+            cell_clip=config.lstm.cell_clip,
+            output_clip=config.lstm.output_clip,
+            forget_bias=config.lstm.forget_bias,
+        )
+        for _ in range(config.lstm.num_layers)
+    ]
+
+
+def build_speller(
+    config: ModelConfig, *, characters: Sequence[str] = (), words: Sequence[str] = ()
+) -> Speller:
+    """Build what turns tokens into ids, from the model's lists of characters and words."""
+    return Speller(
+        alphabet=build_alphabet(config, characters),
+        words=WordLookup(
+            number_entries(words),
+            begin=config.words.begin,
+            end=config.words.end,
+            unknown=config.words.unknown,
+            max_chars=config.words.max_chars,
+        )
+        if config.words
+        else None,
+    )
+
+
+def build_alphabet(config: ModelConfig, characters: Sequence[str]) -> Alphabet | None:
+    """Build what spells a token."""
+    settings = config.characters
+    if settings is None:
+        return None
+    if settings.units is Units.BYTES:
+        return ByteAlphabet(
+            max_chars=settings.max_chars, splits_characters=settings.splits_characters
+        )
+    return CharacterAlphabet(number_entries(characters), max_chars=settings.max_chars)
+
+
+@torch.no_grad()
+def initialize(bilm: BiLM, *, seed: int) -> None:
+    """Draw starting weights for training, of the sizes bilm-tf draws; the same for one seed."""
+    generator = torch.Generator().manual_seed(seed)
+    for name, weight in bilm.named_parameters():
+        if name.endswith("gate.bias"):
+            weight.fill_(-2.0)  # highways begin by carrying their input through
+        elif name.endswith("bias"):
+            weight.zero_()
+        elif "embedding" in name or "words" in name:
+            weight.uniform_(-1.0, 1.0, generator=generator)
+        else:
+            weight.normal_(0.0, weight.shape[1] ** -0.5, generator=generator)
+
+
+def weight_shapes(config: ModelConfig) -> dict[str, tuple[int, ...]]:
+    """Return the name and shape of every weight of such a biLM, without making any."""
+    with torch.device("meta"):
+        bilm = build_bilm(config)
+    return {name: tuple(weight.shape) for name, weight in bilm.state_dict().items()}

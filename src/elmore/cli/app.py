@@ -1,0 +1,55 @@
+"""The `elmore` command: one verb a file; a user's mistake is one sentence and exit status 2."""
+
+import sys
+from typing import Annotated
+
+import typer
+
+from elmore import __version__
+from elmore.cli.convert import convert
+from elmore.cli.embed import embed
+from elmore.cli.info import info
+from elmore.cli.neighbors import neighbors
+from elmore.errors import ElmoreError
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+    help="ELMo, and more: word vectors in context, from any published ELMo model or your own.",
+)
+app.command()(embed)
+app.command()(convert)
+app.command()(info)
+app.command()(neighbors)
+
+
+@app.callback()
+def about(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and stop.", is_eager=True)
+    ] = False,
+) -> None:
+    """Answer `elmore --version`."""
+    if version:
+        print(__version__)
+        raise typer.Exit
+
+
+def main() -> None:
+    """Run the command line."""
+    try:
+        app()
+    except ElmoreError as error:
+        print(f"elmore: {error}", file=sys.stderr)
+        sys.exit(2)
+    except MemoryError:
+        print(
+            "elmore: there is not enough memory; try a smaller --tokens-per-batch", file=sys.stderr
+        )
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,68 @@
+"""`elmore convert`: any published model to elmore's folder, and elmore's folder to bilm-tf."""
+
+import json
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from elmore.cli import options
+
+
+class Target(StrEnum):
+    """What to write."""
+
+    ELMORE = "elmore"
+    BILM_TF = "bilm-tf"
+
+
+def convert(
+    source: Annotated[
+        str,
+        typer.Argument(help="bilm-tf weights (.hdf5), ELMoForManyLangs folder, or model folder."),
+    ],
+    out: Annotated[
+        Path, typer.Option("--out", "-o", help="Model folder, or .hdf5 file with --to bilm-tf.")
+    ],
+    to: Annotated[Target, typer.Option(help="Format to write.")] = Target.ELMORE,
+    options_path: Annotated[
+        Path | None,
+        typer.Option("--options", help="options.json, if it is not beside the weights."),
+    ] = None,
+    token_embeddings: options.TokenEmbeddings = None,
+    vocabulary: options.Vocabulary = None,
+    overwrite: Annotated[
+        bool,
+        typer.Option("--overwrite", help="Replace an options.json that describes another model."),
+    ] = False,
+    json_report: options.Json = False,
+) -> None:
+    """Convert a model between formats; the vectors stay the same.
+
+    Examples:
+        elmore convert lm_weights.hdf5 --options options.json --out model/
+
+        elmore convert many_langs_folder/ --out model/
+
+        elmore convert model/ --to bilm-tf --out weights.hdf5
+    """
+    from elmore.weights.bilm_tf import write_bilm_tf  # noqa: PLC0415  brings torch
+    from elmore.weights.loading import load_model  # noqa: PLC0415
+    from elmore.weights.model_folder import check_target  # noqa: PLC0415
+
+    if to is Target.ELMORE:
+        check_target(out)
+    model = load_model(
+        source, options=options_path, token_embeddings=token_embeddings, vocabulary=vocabulary
+    )
+    if to is Target.BILM_TF:
+        written = write_bilm_tf(model, out, overwrite=overwrite)
+    else:
+        model.save_pretrained(out)
+        written = sorted(path for path in out.iterdir() if path.is_file())
+    if json_report:
+        print(json.dumps({"written": [str(path) for path in written]}))
+    else:
+        print("wrote " + ", ".join(str(path) for path in written), file=sys.stderr)

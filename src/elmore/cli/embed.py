@@ -1,0 +1,168 @@
+"""`elmore embed`: sentences in, a vector file out."""
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from elmore.cli import options
+from elmore.config import StatePolicy
+from elmore.text.language import Language
+
+if TYPE_CHECKING:
+    from elmore.embed.embedder import Embedder
+
+EXAMPLES = """
+Examples:
+
+    elmore embed book.txt --out vectors.h5
+
+    elmore embed sentences.txt --model model/ --tokenized --layers all --out vectors.h5
+
+    elmore embed corpus.conllu --model model/ --layers top --dtype float16 --out vectors.parquet
+
+    echo "The bank of the river." | elmore embed - > vectors.jsonl
+"""
+
+
+def embed(
+    text: options.Text,
+    model: options.Model = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            help="Vector file: .h5, .parquet or .npz. Without it: JSON lines, printed.",
+        ),
+    ] = None,
+    layers: options.Layers = "average",
+    state: options.State = StatePolicy.RESET,
+    tokenized: options.Tokenized = False,
+    form: options.Form = None,
+    language: options.LanguageOption = Language.EN,
+    dtype: Annotated[str, typer.Option(help="float32 or float16.")] = "float32",
+    compress: Annotated[bool, typer.Option("--compress", help="Make the file smaller.")] = False,
+    restart: Annotated[
+        bool, typer.Option("--restart", help="Begin anew, even if an earlier run was interrupted.")
+    ] = False,
+    options_path: Annotated[
+        Path | None, typer.Option("--options", help="options.json of bilm-tf weights.")
+    ] = None,
+    token_embeddings: options.TokenEmbeddings = None,
+    vocabulary: options.Vocabulary = None,
+    device: options.Device = "cpu",
+    tokens_per_batch: options.TokensPerBatch = 1024,
+    max_sentence_tokens: options.MaxSentenceTokens = 10_000,
+    json_report: options.Json = False,
+) -> None:
+    """Give every token its vector in context.
+
+    A finished file appears all at once. Interrupted, the same command goes on where it was.
+    """
+    progress = _Progress(text)
+    sentences = options.open_sentences(
+        text, tokenized=tokenized, form=form, language=language, on_bytes=progress.set_bytes
+    )
+    embedder = options.load_embedder(
+        model,
+        options=options_path,
+        token_embeddings=token_embeddings,
+        vocabulary=vocabulary,
+        state=state,
+        language=language,
+        device=device,
+        tokens_per_batch=tokens_per_batch,
+        max_sentence_tokens=max_sentence_tokens,
+    )
+    if out is None:
+        _print_vectors(embedder, sentences, layers)
+        return
+    from elmore.embed.job import embed_to_file  # noqa: PLC0415  brings torch
+
+    with progress.shown():
+        report = embed_to_file(
+            embedder,
+            sentences,
+            out,
+            layers=layers,
+            dtype=dtype,
+            compress=compress,
+            restart=restart,
+            on_progress=progress.set_done,
+        )
+    if json_report:
+        print(json.dumps(asdict(report)))
+    else:
+        resumed = report.num_resumed_sentences
+        done_before = f" ({resumed:,} of them by an earlier run)" if resumed else ""
+        print(
+            f"{out}: {report.num_sentences:,} sentences{done_before}, "
+            f"{report.num_tokens:,} tokens, layers {report.layers}, state {report.state}",
+            file=sys.stderr,
+        )
+
+
+embed.__doc__ = f"{embed.__doc__}\n{EXAMPLES}"
+
+
+def _print_vectors(embedder: "Embedder", sentences: Iterator[list[str]], layers: str) -> None:
+    """Print one JSON object a sentence, as soon as it is there."""
+    for window in embedder.windows(sentences, mix=layers):
+        for tokens, vectors in zip(window.sentences, window.vectors, strict=True):
+            print(json.dumps({"tokens": list(tokens), "vectors": vectors.tolist()}))
+
+
+class _Progress:
+    """A bar on standard error: share of the file read, tokens a second, time left."""
+
+    def __init__(self, text: str) -> None:
+        path = Path(text)
+        self._total = path.stat().st_size if text != "-" and path.is_file() else None
+        self._bar: Any = None
+        self._task: Any = None
+        self._num_bytes = 0
+
+    @contextmanager
+    def shown(self) -> Iterator[None]:
+        from rich.console import Console  # noqa: PLC0415
+        from rich.progress import (  # noqa: PLC0415
+            BarColumn,
+            Progress,
+            TextColumn,
+            TimeElapsedColumn,
+            TimeRemainingColumn,
+        )
+
+        with Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TextColumn("{task.fields[tokens]:,} tokens"),
+            TextColumn("{task.fields[speed]:,.0f} tokens/s"),
+            TimeElapsedColumn(),
+            TextColumn("left"),
+            TimeRemainingColumn(),
+            console=Console(stderr=True),
+            transient=True,
+        ) as self._bar:
+            self._task = self._bar.add_task("embedding", total=self._total, tokens=0, speed=0.0)
+            yield
+
+    def set_bytes(self, num_bytes: int) -> None:
+        """Take note of how much of the file has been read."""
+        self._num_bytes = num_bytes
+
+    def set_done(self, _num_sentences: int, num_tokens: int) -> None:
+        """Move the bar."""
+        elapsed = self._bar.tasks[0].elapsed or 0.0
+        self._bar.update(
+            self._task,
+            completed=self._num_bytes,
+            tokens=num_tokens,
+            speed=num_tokens / elapsed if elapsed else 0.0,
+        )

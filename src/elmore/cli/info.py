@@ -1,0 +1,45 @@
+"""`elmore info`: what a model is."""
+
+import json
+from typing import Annotated
+
+import typer
+
+from elmore.cli import options
+
+
+def info(
+    source: Annotated[
+        str | None,
+        typer.Argument(help="Any model that elmore loads. Without it: the default model."),
+    ] = None,
+    options_path: options.Options = None,
+    token_embeddings: options.TokenEmbeddings = None,
+    vocabulary: options.Vocabulary = None,
+    as_json: options.Json = False,
+) -> None:
+    """Tell sizes, layers, memory and what a model was trained on.
+
+    Examples:
+        elmore info model/
+
+        elmore info lm_weights.hdf5 --json
+    """
+    from elmore.weights.describe import describe_model  # noqa: PLC0415  brings torch
+    from elmore.weights.loading import load_model  # noqa: PLC0415
+
+    model = load_model(
+        source, options=options_path, token_embeddings=token_embeddings, vocabulary=vocabulary
+    )
+    facts = describe_model(model)
+    if as_json:
+        print(json.dumps(facts, indent=2, ensure_ascii=False))
+        return
+    from rich.console import Console  # noqa: PLC0415
+    from rich.table import Table  # noqa: PLC0415
+
+    table = Table(show_header=False, box=None, pad_edge=False)
+    for name, value in facts.items():
+        shown = f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else value
+        table.add_row(name.replace("_", " "), "-" if shown is None else str(shown))
+    Console().print(table)

@@ -1,0 +1,88 @@
+"""`elmore neighbors`: contexts in which a word is used most alike."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from elmore.cli import options
+from elmore.text.language import Language
+from elmore.text.tokens import parse_sentence
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from elmore.explore.neighbors import Context
+
+# Tokens shown on either side of the word.
+MARGIN = 9
+
+
+def neighbors(
+    word: Annotated[str, typer.Argument(help="The word, in whatever case.")],
+    text: options.Text,
+    model: options.Model = None,
+    in_sentence: Annotated[
+        str | None,
+        typer.Option("--in", help="A sentence with the word: find the uses most like this one."),
+    ] = None,
+    top: Annotated[int, typer.Option("--top", "-n", min=1, help="How many to show.")] = 10,
+    layers: options.Layers = "top",
+    tokenized: options.Tokenized = False,
+    form: options.Form = None,
+    language: options.LanguageOption = Language.EN,
+    options_path: Annotated[
+        Path | None, typer.Option("--options", help="options.json of bilm-tf weights.")
+    ] = None,
+    as_json: options.Json = False,
+) -> None:
+    """Find the contexts in which a word is used most alike.
+
+    With --in: the uses most like that one. Without: the pairs of uses that are most alike.
+
+    Examples:
+        elmore neighbors bank book.txt --in "He sat on the bank of the river."
+
+        elmore neighbors play news.txt --top 20 --json
+    """
+    sentences = options.open_sentences(text, tokenized=tokenized, form=form, language=language)
+    embedder = options.load_embedder(model, options=options_path, language=language)
+    from elmore.explore.neighbors import nearest_pairs, nearest_to  # noqa: PLC0415  brings torch
+
+    if in_sentence is not None:
+        query = in_sentence.split() if tokenized else parse_sentence(in_sentence, language=language)
+        found = nearest_to(embedder, word, sentences, query=query, top=top, mix=layers)
+    else:
+        found = nearest_pairs(embedder, word, sentences, top=top, mix=layers)
+    if as_json:
+        print(json.dumps([asdict(neighbor) for neighbor in found], ensure_ascii=False))
+        return
+    from rich.console import Console  # noqa: PLC0415
+    from rich.table import Table  # noqa: PLC0415
+
+    table = Table("cosine", "use" if in_sentence else "one use", title=None)
+    if in_sentence is None:
+        table.add_column("the use most like it")
+    for neighbor in found:
+        contexts = [neighbor.context] if in_sentence else [neighbor.context, neighbor.other]
+        table.add_row(f"{neighbor.similarity:.3f}", *map(_mark, contexts))
+    console = Console()
+    if found:
+        console.print(table)
+    else:
+        console.print(f"no other use of {word!r} in the text", markup=False)
+
+
+def _mark(context: "Context") -> "Text":
+    """Show a use of the word with the word in brackets, the sentence cut around it."""
+    from rich.text import Text  # noqa: PLC0415
+
+    start, end = max(0, context.position - MARGIN), context.position + MARGIN + 1
+    line = Text("… " if start else "")
+    line.append(" ".join([*context.tokens[start : context.position], ""]))
+    line.append(f"[{context.tokens[context.position]}]", style="bold")
+    line.append(" ".join(["", *context.tokens[context.position + 1 : end]]))
+    line.append(" …" if end < len(context.tokens) else "")
+    return line

@@ -1,0 +1,109 @@
+"""Options that several verbs share, worded once."""
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from elmore.config import StatePolicy
+from elmore.text.files import TextForm, guess_form, read_sentences
+from elmore.text.language import Language
+
+if TYPE_CHECKING:
+    from elmore.embed.embedder import Embedder
+
+Text = Annotated[
+    str, typer.Argument(help="Text file (.gz, .xz, .bz2 too), or - for standard input.")
+]
+Model = Annotated[
+    str | None,
+    typer.Option(
+        "--model",
+        "-m",
+        help="Model folder, bilm-tf weights (.hdf5), ELMoForManyLangs folder or hub id. "
+        "Without it: the default model.",
+    ),
+]
+Options = Annotated[
+    Path | None,
+    typer.Option(help="options.json of bilm-tf weights, if it is not beside them."),
+]
+TokenEmbeddings = Annotated[
+    Path | None,
+    typer.Option(help="bilm-tf token-embedding file, for tokens looked up instead of spelled."),
+]
+Vocabulary = Annotated[
+    Path | None, typer.Option(help="The vocabulary that goes with --token-embeddings.")
+]
+Tokenized = Annotated[
+    bool,
+    typer.Option(
+        "--tokenized",
+        help="One sentence a line, tokens separated by tabs if it has any, else by spaces. "
+        "Short for --form tokenized.",
+    ),
+]
+Form = Annotated[
+    TextForm | None,
+    typer.Option(
+        help="How the text holds its sentences. Without it: conllu for .conllu files, else raw."
+    ),
+]
+LanguageOption = Annotated[
+    Language,
+    typer.Option(help="How raw text is split: en for words with spaces between them, or zh."),
+]
+State = Annotated[
+    StatePolicy,
+    typer.Option(
+        help="reset: a vector depends on its sentence alone. document: state is carried within a "
+        "document. stream: always carried, as bilm-tf and AllenNLP do."
+    ),
+]
+Layers = Annotated[
+    str, typer.Option("--layers", "-l", help="all, average, top, or a layer's number from 0.")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, for a program to read.")]
+Device = Annotated[str, typer.Option(help="Where to compute: cpu, cuda, mps, ...")]
+TokensPerBatch = Annotated[
+    int, typer.Option(min=1, help="Tokens computed at once: more is faster, and needs more memory.")
+]
+MaxSentenceTokens = Annotated[
+    int, typer.Option(min=1, help="Refuse a sentence longer than this; nothing is ever cut.")
+]
+
+
+def open_sentences(
+    text: str,
+    *,
+    tokenized: bool,
+    form: TextForm | None,
+    language: Language,
+    on_bytes: Callable[[int], None] | None = None,
+) -> Iterator[list[str]]:
+    """Return the sentences of a file or of standard input."""
+    if tokenized and form not in (None, TextForm.TOKENIZED):
+        raise typer.BadParameter(f"--tokenized contradicts --form {form}; give one of them")
+    source = sys.stdin.buffer if text == "-" else Path(text)
+    if tokenized:
+        form = TextForm.TOKENIZED
+    elif form is None:
+        form = guess_form(source) if isinstance(source, Path) else TextForm.RAW
+    return read_sentences(source, form=form, language=language, on_bytes=on_bytes)
+
+
+def load_embedder(model: str | None, **settings: Any) -> "Embedder":
+    """Load a model; say so if it has learned nothing."""
+    # torch takes seconds to import, and `elmore --help` should not.
+    from elmore.embed.embedder import load  # noqa: PLC0415
+
+    embedder = load(model, **settings)
+    if not embedder.model.config.about.is_trained:
+        print(
+            "note: this model is untrained (random weights); its vectors show how elmore works, "
+            "and carry no meaning",
+            file=sys.stderr,
+        )
+    return embedder

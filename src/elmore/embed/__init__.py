@@ -1,0 +1,1 @@
+"""From sentences to vectors: read, embed in batches, and keep the result in a file."""

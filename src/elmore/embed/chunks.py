@@ -1,0 +1,265 @@
+"""Keep the result of a long job in a folder of chunks, so that a killed job can go on."""
+
+import hashlib
+import json
+import shutil
+import weakref
+import zipfile
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elmore.embed.vector_file import (
+    SentenceVectors,
+    explaining_write_errors,
+    hold_lock,
+    join_tokens,
+    replacing,
+    split_tokens,
+)
+from elmore.errors import DataError
+
+FORMAT = 1
+
+# What zipfile and numpy raise when a chunk was cut short or its bytes were changed.
+_DAMAGE = (
+    OSError,
+    ValueError,
+    KeyError,
+    RuntimeError,  # NotImplementedError among them
+    EOFError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
+
+
+class ChunkFolder:
+    """Sentences and their vectors, safe from the moment `add` returns.
+
+    A folder belongs to one job and, while it is open, to one process. Written whole, a chunk is
+    renamed into place; one that is damaged nevertheless is dropped with all after it.
+    """
+
+    def __init__(self, folder: Path, *, job: Mapping[str, Any]) -> None:
+        self.folder = Path(folder)
+        self.num_sentences = 0
+        self.digest = ""
+        self.state: dict[str, NDArray[Any]] | None = None
+        self._chunk_paths: list[Path] = []
+        with explaining_write_errors(self.folder):
+            # What a process that was killed in `remove` left.
+            shutil.rmtree(_removal_path(self.folder), ignore_errors=True)
+            self.folder.mkdir(exist_ok=True)
+            _check_ours(self.folder)
+            self._release = weakref.finalize(self, hold_lock(self.folder / "lock"))
+            try:
+                self._open(json.loads(json.dumps(dict(job))))
+            except BaseException:
+                self.close()
+                raise
+
+    def add(
+        self,
+        sentences: Sequence[SentenceVectors],
+        *,
+        state: Mapping[str, NDArray[Any]] | None = None,
+    ) -> None:
+        """Store the next sentences, and the state after them, as one chunk: all or nothing."""
+        if not sentences:
+            return
+        digest = self.digest
+        for sentence in sentences:
+            digest = digest_tokens(digest, sentence.tokens)
+        num_sentences = self.num_sentences + len(sentences)
+        path = self.folder / _chunk_name(len(self._chunk_paths))
+        summary = {
+            "num_sentences": num_sentences,  # up to and with this chunk, like the digest
+            "digest": digest,
+            "state": None if state is None else list(state),
+        }
+        with replacing(path) as temporary, temporary.open("wb") as file:
+            _write_chunk(file, sentences, summary=summary, state=state or {})
+        self._chunk_paths.append(path)
+        self.num_sentences = num_sentences
+        self.digest = digest
+        self.state = None if state is None else {name: state[name].copy() for name in state}
+
+    def __iter__(self) -> Iterator[SentenceVectors]:
+        """Give all stored sentences in order; one chunk at a time is in memory."""
+        for path in self._chunk_paths:
+            try:
+                yield from _read_sentences(path)
+            except _DAMAGE as error:
+                raise DataError(
+                    f"{path} was damaged since it was written ({error}); run the same command "
+                    "again, and the work from there on is redone"
+                ) from error
+
+    def remove(self) -> None:
+        """Delete the folder, once its sentences are safe elsewhere."""
+        removal_path = _removal_path(self.folder)
+        with explaining_write_errors(self.folder):
+            # Renamed first: a process killed between two deletions must not leave half a job.
+            self.folder.rename(removal_path)
+            shutil.rmtree(removal_path)
+        self.close()
+
+    def close(self) -> None:
+        """Let other processes use the folder; it keeps what was added."""
+        self._release()
+
+    def __enter__(self) -> "ChunkFolder":
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def _open(self, job: dict[str, Any]) -> None:
+        for leftover in self.folder.glob("*.tmp"):
+            leftover.unlink()
+        job_path = self.folder / "job.json"
+        if job_path.exists():
+            _check_same_job(self.folder, _read_job(job_path), job)
+        else:
+            with replacing(job_path) as temporary:
+                temporary.write_text(json.dumps({"format": FORMAT, "job": job}))
+        self._find_chunks()
+
+    def _find_chunks(self) -> None:
+        paths = sorted(self.folder.glob("*.npz"))
+        summary = None
+        for number, path in enumerate(paths):
+            whole = _check_chunk(path) if path.name == _chunk_name(number) else None
+            if whole is None:
+                # From the last one: killed halfway, the damaged one is still there to be found.
+                for dropped in reversed(paths[number:]):
+                    dropped.unlink()
+                break
+            summary = whole
+            self._chunk_paths.append(path)
+        if summary is not None:
+            self.num_sentences = summary["num_sentences"]
+            self.digest = summary["digest"]
+            self.state = _read_state(self._chunk_paths[-1], names=summary["state"])
+
+
+def digest_tokens(previous: str, tokens: Sequence[str]) -> str:
+    """Return the digest of all sentences up to this one, given that of those before ("" at first).
+
+    Each token goes in with its length, so other sentences or other cuts never look the same.
+    """
+    parts = [previous.encode(), b"\n"]
+    for token in tokens:
+        text = token.encode("utf-8", "surrogatepass")
+        parts += [b"%d:" % len(text), text]
+    return hashlib.sha256(b"".join(parts)).hexdigest()
+
+
+def _chunk_name(number: int) -> str:
+    return f"{number:08d}.npz"
+
+
+def _removal_path(folder: Path) -> Path:
+    return folder.with_name(f".{folder.name}.removing")
+
+
+def _check_ours(folder: Path) -> None:
+    """Refuse a folder of the user's that happens to have the name; chunks would get lost in it."""
+    names = {path.name for path in folder.iterdir() if path.suffix != ".tmp"}
+    if "job.json" not in names and names - {"lock"}:
+        raise DataError(
+            f"{folder} exists and is not a folder of chunks; move it away, or write elsewhere"
+        )
+
+
+def _read_job(path: Path) -> dict[str, Any]:
+    try:
+        entries = json.loads(path.read_text())
+        job, number = entries["job"], entries["format"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise DataError(f"{path} is damaged ({error}); delete the folder {path.parent}") from error
+    if number != FORMAT:
+        raise DataError(
+            f"{path.parent} has format {number} and this elmore writes format {FORMAT}; finish it "
+            "with the elmore that began it, or delete the folder"
+        )
+    return dict(job)
+
+
+def _check_same_job(folder: Path, earlier: dict[str, Any], job: dict[str, Any]) -> None:
+    differences = [
+        f"{name} was {earlier.get(name)!r} and is now {job.get(name)!r}"
+        for name in sorted({*earlier, *job})
+        if earlier.get(name) != job.get(name)
+    ]
+    if differences:
+        raise DataError(
+            f"{folder} holds another, unfinished job: {'; '.join(differences)}. Finish that one "
+            "first, or give it up: pass --restart or delete the folder"
+        )
+
+
+def _write_chunk(
+    file: Any,
+    sentences: Sequence[SentenceVectors],
+    *,
+    summary: Mapping[str, Any],
+    state: Mapping[str, NDArray[Any]],
+) -> None:
+    arrays = [sentence.vectors for sentence in sentences]
+    assert len({array.dtype for array in arrays}) == 1, "joining would change the bits"
+    lines = "".join(f"{join_tokens(sentence.tokens)}\n" for sentence in sentences)
+    members: dict[str, Any] = {
+        "summary": np.array(json.dumps(summary)),
+        "lines": np.frombuffer(lines.encode(), np.uint8),
+        "vectors": np.concatenate(arrays, axis=-2),
+        # Numbered, because a name may hold what a member of an archive may not.
+        **{f"state_{number}": array for number, array in enumerate(state.values())},
+    }
+    np.savez(file, **members)
+
+
+@contextmanager
+def _load(path: Path) -> Iterator[Any]:
+    # numpy, given a path, leaves the file open when the archive is damaged.
+    with path.open("rb") as file, np.load(file) as arrays:
+        yield arrays
+
+
+def _check_chunk(path: Path) -> dict[str, Any] | None:
+    """Return the summary of a whole chunk, None for a damaged one."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            if archive.testzip() is not None:  # compares the checksum of every member
+                return None
+        with _load(path) as arrays:
+            return dict(json.loads(str(arrays["summary"])))
+    except PermissionError:
+        raise
+    except _DAMAGE:
+        return None
+
+
+def _read_sentences(path: Path) -> Iterator[SentenceVectors]:
+    with _load(path) as arrays:
+        lines = arrays["lines"].tobytes().decode().split("\n")[:-1]
+        vectors = arrays["vectors"]
+    start = 0
+    for line in lines:
+        tokens = split_tokens(line)
+        end = start + len(tokens)
+        # A copy: a view would keep the chunk in memory while the next one is read.
+        yield SentenceVectors(tokens=tokens, vectors=vectors[..., start:end, :].copy())
+        start = end
+
+
+def _read_state(path: Path, *, names: list[str] | None) -> dict[str, NDArray[Any]] | None:
+    if names is None:
+        return None
+    with _load(path) as arrays:
+        return {name: arrays[f"state_{number}"] for number, name in enumerate(names)}

@@ -1,0 +1,213 @@
+"""Sentences in, vectors out: the front door to a model.
+
+Shapes: L layers, D both directions of one layer.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from enum import StrEnum
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from elmore.config import StatePolicy
+from elmore.embed.layer_choice import ALL, AVERAGE, LayerChoice, Layers
+from elmore.embed.runner import Array, Runner, Window
+from elmore.embed.token_cache import TokenCache
+from elmore.errors import ConfigError, DataError
+from elmore.model.state import BiLMState, RowMemory
+from elmore.text.language import Language
+from elmore.text.tokens import parse_sentence
+from elmore.weights.elmo_model import ElmoModel
+from elmore.weights.loading import load_model
+
+Sentence = str | Sequence[str]
+
+
+class Pool(StrEnum):
+    """How the tokens of a sentence become one vector."""
+
+    MEAN = "mean"
+    MAX = "max"
+
+
+def load(
+    source: str | Path | None = None,
+    *,
+    options: str | Path | None = None,
+    token_embeddings: str | Path | None = None,
+    vocabulary: str | Path | None = None,
+    revision: str | None = None,
+    state: StatePolicy | str = StatePolicy.RESET,
+    mix: Layers = AVERAGE,
+    device: str | torch.device = "cpu",
+    language: Language | str = Language.EN,
+    tokens_per_batch: int = 1024,
+    cache_size: int = 30_000,
+    max_sentence_tokens: int = 10_000,
+) -> "Embedder":
+    """Load any published or own model, ready to embed; see `load_model` and `Embedder`."""
+    model = load_model(
+        source,
+        options=options,
+        token_embeddings=token_embeddings,
+        vocabulary=vocabulary,
+        revision=revision,
+    )
+    return Embedder(
+        model.to(device),
+        state=state,
+        mix=mix,
+        language=language,
+        tokens_per_batch=tokens_per_batch,
+        cache_size=cache_size,
+        max_sentence_tokens=max_sentence_tokens,
+    )
+
+
+class Embedder:
+    """Give every token of a sentence its vector in context.
+
+    A sentence is a string, which is split into tokens, or a list of tokens, which is taken as it
+    is. `tokens_per_batch` bounds memory and `cache_size` the context-free vectors kept; neither
+    changes a result. Under policy `reset` a vector depends on its sentence alone, to the bit.
+    """
+
+    def __init__(
+        self,
+        model: ElmoModel,
+        *,
+        state: StatePolicy | str = StatePolicy.RESET,
+        mix: Layers = AVERAGE,
+        language: Language | str = Language.EN,
+        tokens_per_batch: int = 1024,
+        cache_size: int = 30_000,
+        max_sentence_tokens: int = 10_000,
+    ) -> None:
+        if state not in list(StatePolicy):
+            raise ConfigError(f"state is {state!r}; choose one of: {', '.join(StatePolicy)}")
+        if language not in list(Language):
+            raise ConfigError(f"language is {language!r}; choose one of: {', '.join(Language)}")
+        if min(tokens_per_batch, max_sentence_tokens) < 1 or cache_size < 0:
+            raise ConfigError(
+                "tokens_per_batch and max_sentence_tokens are at least 1, cache_size at least 0; "
+                f"got {tokens_per_batch}, {max_sentence_tokens} and {cache_size}"
+            )
+        self.model = model.eval()
+        self.state = StatePolicy(state)
+        self.language = Language(language)
+        self.mix = mix
+        self.choose_layers(mix)  # a wrong choice is reported here, not at the first sentence
+        self._runner = Runner(
+            model.bilm,
+            TokenCache(model.bilm.token_encoder, model.speller, size=cache_size),
+            policy=self.state,
+            tokens_per_batch=tokens_per_batch,
+            max_sentence_tokens=max_sentence_tokens,
+        )
+        self._memory = RowMemory()
+
+    @property
+    def num_layers(self) -> int:
+        """The LSTM layers, and the tokens below them."""
+        return self.model.bilm.num_layers
+
+    @property
+    def vector_dim(self) -> int:
+        """Width of a vector: both directions."""
+        return self.model.bilm.output_dim
+
+    def choose_layers(self, mix: Layers | None = None) -> LayerChoice:
+        """Return what a mix means for this model; without one, the embedder's own."""
+        return LayerChoice(self.mix if mix is None else mix, num_layers=self.num_layers)
+
+    def embed(
+        self, sentences: Iterable[Sentence], *, mix: Layers | None = None, rows: int | None = None
+    ) -> list[Array]:
+        """Return one (tokens, D) array a sentence, in the order given.
+
+        `mix` is average, top, a layer's number, a trained `ScalarMix` or weights for one.
+        Under policy `stream` a call is one batch whose sentence k continues row k; with `rows`
+        the sentences are successive batches of that many.
+        """
+        parsed = [self._parse(sentence) for sentence in _refuse_string(sentences)]
+        windows = self._windows(parsed, mix=mix, rows=rows or max(len(parsed), 1))
+        return [vectors for window in windows for vectors in window.vectors]
+
+    def layers(self, sentences: Iterable[Sentence], *, rows: int | None = None) -> list[Array]:
+        """Return one (L, tokens, D) array a sentence: the tokens, then each LSTM layer."""
+        return self.embed(sentences, mix=ALL, rows=rows)
+
+    def stream(
+        self, sentences: Iterable[Sentence], *, mix: Layers | None = None, rows: int = 1
+    ) -> Iterator[Array]:
+        """Yield arrays as `embed` returns them, reading the input as it goes."""
+        parsed = (self._parse(sentence) for sentence in _refuse_string(sentences))
+        windows = self._windows(parsed, mix=mix, rows=rows)
+        return (vectors for window in windows for vectors in window.vectors)
+
+    def sentence_vectors(
+        self, sentences: Iterable[Sentence], *, pool: Pool | str = Pool.MEAN
+    ) -> Array:
+        """Return (sentences, D): the mean or maximum over each one's tokens, zeros if none."""
+        if pool not in list(Pool):
+            raise ConfigError(f"pool is {pool!r}; choose one of: {', '.join(Pool)}")
+        pooled = [_pool(vectors, Pool(pool)) for vectors in self.stream(sentences)]
+        return np.stack(pooled) if pooled else np.empty((0, self.vector_dim), dtype=np.float32)
+
+    def reset_state(self) -> None:
+        """Begin anew under policy `stream`."""
+        self._memory.forget()
+
+    def clear_cache(self) -> None:
+        """Encode all tokens anew; needed when the model's weights were changed."""
+        self._runner.cache.clear()
+
+    def windows(
+        self,
+        sentences: Iterable[Sequence[str]],
+        *,
+        mix: Layers | None = None,
+        rows: int = 1,
+        state: BiLMState | None = None,
+    ) -> Iterator[Window]:
+        """Embed tokenised sentences window by window, going on from `state` if given.
+
+        For jobs that keep their own account of the state; this embedder's is not touched.
+        """
+        return self._runner.windows(sentences, self.choose_layers(mix), rows=rows, state=state)
+
+    def _windows(
+        self, sentences: Iterable[Sequence[str]], *, mix: Layers | None, rows: int
+    ) -> Iterator[Window]:
+        """Under policy `stream`, go on where the last call left each row."""
+        if self.state is not StatePolicy.STREAM:
+            yield from self.windows(sentences, mix=mix)
+            return
+        carried = self._memory.recall(self.model.bilm.initial_state(rows))
+        for window in self.windows(sentences, mix=mix, rows=rows, state=carried):
+            if window.state is not None:
+                self._memory.keep(window.state)
+            yield window
+
+    def _parse(self, sentence: Sentence) -> list[str]:
+        return parse_sentence(sentence, language=self.language)
+
+
+def _refuse_string(sentences: Iterable[Sentence]) -> Iterable[Sentence]:
+    if isinstance(sentences, str | bytes):
+        raise DataError("got one string where a list of sentences was wanted; give [sentence]")
+    return sentences
+
+
+def _pool(vectors: Array, pool: Pool) -> Array:
+    """Reduce (tokens, D) to (D,)."""
+    if vectors.ndim != 2:
+        raise ConfigError("sentence vectors need one vector a token; choose a mix other than 'all'")
+    if len(vectors) == 0:
+        return np.zeros(vectors.shape[1], dtype=np.float32)
+    match pool:
+        case Pool.MEAN:
+            return vectors.mean(axis=0)
+        case Pool.MAX:
+            return vectors.max(axis=0)

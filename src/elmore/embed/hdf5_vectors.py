@@ -1,0 +1,174 @@
+"""Vectors in HDF5: a dataset per sentence, named by its number, as AllenNLP and bilm-tf wrote."""
+
+import json
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import h5py
+
+from elmore.embed.vector_file import SentenceVectors, VectorHeader, join_tokens, split_tokens
+from elmore.errors import DataError
+
+# `sentence_to_index` is one JSON text and needs the whole text in memory.
+MAX_INDEXED_CHARACTERS = 16_000_000
+LINES_PER_BLOCK = 1024
+
+
+def write(
+    path: Path, sentences: Iterable[SentenceVectors], *, header: VectorHeader, compress: bool
+) -> None:
+    """Write every sentence to a new file at `path`."""
+    index = _SentenceIndex()
+    lines: list[str] = []
+    with _create(path) as (file, watched):
+        file.attrs["elmore"] = header.to_json()
+        stored_lines = file.create_dataset(
+            "sentences",
+            shape=(0,),
+            maxshape=(None,),
+            chunks=(LINES_PER_BLOCK,),
+            dtype=h5py.string_dtype(),
+        )
+        for number, sentence in enumerate(sentences):
+            # HDF5 cannot divide an empty dataset into chunks, and only chunks are compressed.
+            is_compressed = compress and sentence.vectors.size > 0
+            options = {"compression": "gzip", "compression_opts": 4, "shuffle": True}
+            file.create_dataset(
+                str(number), data=sentence.vectors, **(options if is_compressed else {})
+            )
+            watched.check()
+            index.add(sentence.tokens, number=number)
+            lines.append(join_tokens(sentence.tokens))
+            if len(lines) == LINES_PER_BLOCK:
+                _append(stored_lines, lines)
+                lines = []
+        _append(stored_lines, lines)
+        if index.is_complete:
+            file.create_dataset(
+                "sentence_to_index", data=[index.to_json()], dtype=h5py.string_dtype()
+            )
+
+
+def read(path: Path) -> Iterator[SentenceVectors]:
+    """Read the sentences in order; a file of AllenNLP or bilm-tf serves as well."""
+    with h5py.File(path, "r") as file:
+        yield from _read_own(file) if "elmore" in file.attrs else _read_foreign(file)
+
+
+def read_header(path: Path) -> VectorHeader:
+    """Read the root attribute `elmore`."""
+    with h5py.File(path, "r") as file:
+        if "elmore" not in file.attrs:
+            raise DataError(
+                f"{path} was not written by elmore and does not say how it was made; "
+                "its vectors can be read all the same"
+            )
+        return VectorHeader.from_json(file.attrs["elmore"])
+
+
+class _WatchedFile:
+    """A file that keeps its first error, and then only pretends to write.
+
+    HDF5 writes small datasets when they are closed, and h5py prints an error there without
+    raising it: a disk that is full for a while would leave holes that nobody hears of.
+    """
+
+    def __init__(self, file: BinaryIO) -> None:
+        self.file = file
+        self.error: OSError | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.file, name)
+
+    def write(self, content: memoryview) -> int:
+        if self.error is None:
+            try:
+                self.file.write(content)
+                self.file.flush()
+            except OSError as error:
+                self.error = error
+        return len(content)
+
+    def check(self) -> None:
+        if self.error is not None:
+            raise self.error
+
+
+@contextmanager
+def _create(path: Path) -> Iterator[tuple[Any, _WatchedFile]]:
+    with path.open("w+b") as output:
+        watched = _WatchedFile(output)
+        try:
+            # track_order: h5py otherwise lists "10" before "2".
+            with h5py.File(watched, "w", track_order=True) as file:
+                yield file, watched
+        finally:
+            # In place of what h5py made of it, too.
+            watched.check()
+
+
+class _SentenceIndex:
+    """AllenNLP's `sentence_to_index`, as long as the text stays small."""
+
+    def __init__(self) -> None:
+        self.first_numbers: dict[str, str] = {}
+        self.num_characters = 0
+
+    @property
+    def is_complete(self) -> bool:
+        return self.num_characters <= MAX_INDEXED_CHARACTERS
+
+    def add(self, tokens: list[str], *, number: int) -> None:
+        if not self.is_complete:
+            return
+        self.num_characters += 1 + sum(1 + len(token) for token in tokens)
+        self.first_numbers.setdefault(" ".join(tokens), str(number))
+        if not self.is_complete:
+            self.first_numbers.clear()
+
+    def to_json(self) -> str:
+        # ASCII, so NUL and lone surrogates are JSON escapes that HDF5 can hold.
+        return json.dumps(self.first_numbers)
+
+
+def _append(stored_lines: Any, lines: list[str]) -> None:
+    num_stored = len(stored_lines)
+    stored_lines.resize((num_stored + len(lines),))
+    if lines:
+        stored_lines[num_stored:] = lines
+
+
+def _read_own(file: Any) -> Iterator[SentenceVectors]:
+    stored_lines = file["sentences"]
+    for start in range(0, len(stored_lines), LINES_PER_BLOCK):
+        for number, line in enumerate(stored_lines[start : start + LINES_PER_BLOCK], start=start):
+            yield SentenceVectors(
+                tokens=split_tokens(line.decode()), vectors=file[str(number)][...]
+            )
+
+
+def _read_foreign(file: Any) -> Iterator[SentenceVectors]:
+    numbers = sorted(int(name) for name in file if name.isdecimal())
+    if not numbers:
+        raise DataError(
+            f"{file.filename} has no dataset named by the number of a sentence (0, 1, ...); "
+            "give a file written by elmore, by AllenNLP's elmo command or by bilm-tf"
+        )
+    sentences = _read_index(file)
+    for number in numbers:
+        vectors = file[str(number)][...]
+        tokens = sentences.get(number, "").split()
+        num_tokens = vectors.shape[-2]
+        if len(tokens) != num_tokens:
+            # No text for this number: AllenNLP keeps only the last of equal sentences.
+            tokens = [""] * num_tokens
+        yield SentenceVectors(tokens=tokens, vectors=vectors)
+
+
+def _read_index(file: Any) -> dict[int, str]:
+    if "sentence_to_index" not in file:
+        return {}
+    sentence_to_index = json.loads(file["sentence_to_index"][0])
+    return {int(number): sentence for sentence, number in sentence_to_index.items()}

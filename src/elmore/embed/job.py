@@ -1,0 +1,164 @@
+"""Embed a corpus into a vector file; killed at any moment, the same call goes on."""
+
+import shutil
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from elmore.embed.chunks import ChunkFolder, digest_tokens
+from elmore.embed.embedder import Embedder
+from elmore.embed.layer_choice import Layers
+from elmore.embed.vector_file import (
+    SentenceVectors,
+    VectorHeader,
+    check_vector_path,
+    write_vector_file,
+)
+from elmore.errors import DataError
+from elmore.model.state import BiLMState
+
+# What a kill can cost: the work of this many bytes or seconds, whichever comes first.
+CHUNK_BYTES = 32 << 20
+CHUNK_SECONDS = 10.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobReport:
+    """What a finished job did."""
+
+    out: str
+    num_sentences: int
+    num_tokens: int
+    num_resumed_sentences: int
+    seconds: float
+    model: str
+    model_hash: str
+    state: str
+    layers: str
+    dtype: str
+
+
+def embed_to_file(
+    embedder: Embedder,
+    sentences: Iterable[list[str]],
+    out: Path,
+    *,
+    layers: Layers | None = None,
+    dtype: str = "float32",
+    compress: bool = False,
+    restart: bool = False,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> JobReport:
+    """Embed tokenised sentences into a .h5, .parquet or .npz file.
+
+    Finished parts wait in `<out>.partial/`; `restart` throws away those of an earlier run.
+    `on_progress` hears of the sentences and tokens done so far.
+    """
+    check_vector_path(out)
+    header = describe_vectors(embedder, layers=layers, dtype=dtype)
+    parts = out.with_name(f"{out.name}.partial")
+    if restart:
+        shutil.rmtree(parts, ignore_errors=True)
+    started = time.monotonic()
+    counter = _Counter(on_progress)
+    with ChunkFolder(parts, job=asdict(header)) as chunks:
+        num_resumed = chunks.num_sentences
+        rest = _skip_done(iter(sentences), chunks, counter)
+        windows = embedder.windows(rest, mix=layers, state=_to_state(chunks.state, embedder))
+        pending: list[SentenceVectors] = []
+        num_bytes, last_added = 0, time.monotonic()
+        state: BiLMState | None = None
+        for window in windows:
+            state = window.state
+            for tokens, vectors in zip(window.sentences, window.vectors, strict=True):
+                pending.append(SentenceVectors(tokens=list(tokens), vectors=vectors))
+                num_bytes += vectors.nbytes
+                counter.count(len(tokens))
+            if num_bytes >= CHUNK_BYTES or time.monotonic() - last_added >= CHUNK_SECONDS:
+                chunks.add(pending, state=_from_state(state))
+                pending, num_bytes, last_added = [], 0, time.monotonic()
+        chunks.add(pending, state=_from_state(state))
+        write_vector_file(out, chunks, header=header, compress=compress)
+        chunks.remove()
+    return JobReport(
+        out=str(out),
+        num_sentences=counter.num_sentences,
+        num_tokens=counter.num_tokens,
+        num_resumed_sentences=num_resumed,
+        seconds=time.monotonic() - started,
+        model=header.model,
+        model_hash=header.model_hash,
+        state=header.state,
+        layers=header.layers,
+        dtype=header.dtype,
+    )
+
+
+def describe_vectors(
+    embedder: Embedder, *, layers: Layers | None, dtype: str = "float32"
+) -> VectorHeader:
+    """Return what a vector file says of how it was made."""
+    choice = embedder.choose_layers(layers)
+    return VectorHeader(
+        model=embedder.model.config.about.name,
+        model_hash=embedder.model.fingerprint(),
+        state=str(embedder.state),
+        layers=str(choice),
+        dtype=dtype,
+        num_layers=embedder.num_layers if choice.keeps_all else None,
+        vector_dim=embedder.vector_dim,
+    )
+
+
+class _Counter:
+    def __init__(self, on_progress: Callable[[int, int], None] | None) -> None:
+        self.num_sentences = 0
+        self.num_tokens = 0
+        self._on_progress = on_progress
+
+    def count(self, num_tokens: int) -> None:
+        self.num_sentences += 1
+        self.num_tokens += num_tokens
+        if self._on_progress is not None:
+            self._on_progress(self.num_sentences, self.num_tokens)
+
+
+def _skip_done(
+    sentences: Iterator[list[str]], chunks: ChunkFolder, counter: _Counter
+) -> Iterator[list[str]]:
+    """Pass over the sentences that an earlier run has done, if they are still the same ones."""
+    digest = ""
+    for _ in range(chunks.num_sentences):
+        tokens = next(sentences, None)
+        if tokens is None:
+            break
+        digest = digest_tokens(digest, tokens)
+        counter.count(len(tokens))
+    if digest != chunks.digest:
+        raise DataError(
+            f"{chunks.folder} holds the beginning of other text than is given now; give the same "
+            "text to go on, or pass --restart to begin anew"
+        )
+    return sentences
+
+
+def _from_state(state: BiLMState | None) -> dict[str, NDArray[Any]] | None:
+    if state is None:
+        return None
+    return {"hidden": state.hidden.cpu().numpy(), "cell": state.cell.cpu().numpy()}
+
+
+def _to_state(arrays: dict[str, NDArray[Any]] | None, embedder: Embedder) -> BiLMState | None:
+    if arrays is None:
+        return None
+    device = embedder.model.bilm.initial_hidden.device
+    return BiLMState(
+        hidden=torch.from_numpy(np.array(arrays["hidden"])).to(device),
+        cell=torch.from_numpy(np.array(arrays["cell"])).to(device),
+    )

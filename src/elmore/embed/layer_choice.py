@@ -1,0 +1,80 @@
+"""Which layers a vector is made of: all of them, one, their average, or a task's trained mix.
+
+Shapes: L layers, N tokens, D one layer's vector.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from elmore.errors import ConfigError
+from elmore.model.scalar_mix import ScalarMix
+
+ALL, AVERAGE, TOP = "all", "average", "top"
+
+Layers = str | int | ScalarMix | Sequence[float]
+
+
+class LayerChoice:
+    """Turn (L, N, D) into what the user asked for: (N, D), or (L, N, D) for all layers."""
+
+    def __init__(self, layers: Layers, *, num_layers: int) -> None:
+        self.mix: ScalarMix | None = None
+        self.layer: int | None = None
+        self.name = ""
+        if isinstance(layers, ScalarMix):
+            self.mix = layers
+        elif isinstance(layers, str) and layers in (ALL, AVERAGE, TOP):
+            self.name = layers
+        elif isinstance(layers, str | int):
+            self.layer = _read_number(layers, num_layers=num_layers)
+        else:
+            self.mix = ScalarMix(num_layers=len(layers), initial_weights=layers)
+        if self.mix is not None and len(self.mix.weights) != num_layers:
+            raise ConfigError(
+                f"this mix weighs {len(self.mix.weights)} layers but the model has {num_layers}; "
+                "use the model it was trained with"
+            )
+
+    @property
+    def keeps_all(self) -> bool:
+        """Whether a token gets one vector a layer."""
+        return self.name == ALL
+
+    @property
+    def is_per_sentence(self) -> bool:
+        """Whether one token's result depends on the others: layer norm looks at all of them."""
+        return self.mix is not None and self.mix.normalizes
+
+    def __str__(self) -> str:
+        """Name the choice in files."""
+        if self.mix is not None:
+            weights = ",".join(f"{weight:.6g}" for weight in self.mix.weights.tolist())
+            return f"mix({weights};scale={self.mix.scale.item():.6g})"
+        return self.name or str(self.layer)
+
+    @torch.no_grad()
+    def __call__(self, layers: Tensor) -> Tensor:
+        """Apply the choice; a mix's dropout is for training only."""
+        if self.mix is not None:
+            return self.mix.to(layers.device).eval()(layers)
+        if self.layer is not None:
+            return layers[self.layer]
+        if self.name == TOP:
+            return layers[-1]
+        if self.name == AVERAGE:
+            return layers.mean(dim=0)
+        return layers
+
+
+def _read_number(layers: str | int, *, num_layers: int) -> int:
+    try:
+        number = int(layers)
+    except ValueError:
+        number = -1
+    if isinstance(layers, bool) or not 0 <= number < num_layers:
+        raise ConfigError(
+            f"layers is {layers!r}; choose all, average, top or a number from 0 to {num_layers - 1}"
+        )
+    return number

@@ -1,0 +1,208 @@
+"""Vectors in Parquet: a row per token, for pandas, polars, DuckDB and the like."""
+
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elmore.embed.vector_file import (
+    SentenceVectors,
+    VectorHeader,
+    escape_token,
+    unescape_token,
+)
+from elmore.errors import DataError, MissingExtraError
+
+try:
+    import pyarrow
+    from pyarrow import parquet
+except ImportError as error:
+    raise MissingExtraError(needed_for="a .parquet file", extra="parquet") from error
+
+# A row group is held in memory as a whole, by the writer and by every reader.
+MAX_ROWS_PER_GROUP = 8192
+MAX_BYTES_PER_GROUP = 8_000_000
+
+
+def write(
+    path: Path, sentences: Iterable[SentenceVectors], *, header: VectorHeader, compress: bool
+) -> None:
+    """Write every sentence to a new file at `path`."""
+    schema = _schema(header)
+    num_sentences = 0
+    with parquet.ParquetWriter(
+        path,
+        schema,
+        compression="zstd" if compress else "none",
+        # A dictionary or the extremes of a vector's components cost time and help nobody.
+        use_dictionary=["token"],
+        write_statistics=["sentence", "position"],
+        use_byte_stream_split=_columns_to_split(header) if compress else False,
+    ) as writer:
+        rows = _Rows(schema=schema, max_rows=_rows_per_group(header))
+        for sentence in sentences:
+            for group in rows.add(sentence, number=num_sentences):
+                writer.write_table(group)
+            num_sentences += 1
+        for group in rows.flush():
+            writer.write_table(group)
+        # Only now is the count known, and only it tells of empty sentences, which have no rows.
+        writer.add_key_value_metadata({"elmore": header.to_json(num_sentences=num_sentences)})
+
+
+def read(path: Path) -> Iterator[SentenceVectors]:
+    """Read the sentences in order, those without tokens included."""
+    with parquet.ParquetFile(path) as file:
+        text = _read_text(path, file)
+        header = VectorHeader.from_json(text)
+        num_read = 0
+        for sentence_number, sentence in _join_pieces(_read_pieces(file, header=header)):
+            for _ in range(num_read, sentence_number):
+                yield _empty(header)
+            yield sentence
+            num_read = sentence_number + 1
+        for _ in range(num_read, json.loads(text)["num_sentences"]):
+            yield _empty(header)
+
+
+def read_header(path: Path) -> VectorHeader:
+    """Read the metadata key `elmore`."""
+    with parquet.ParquetFile(path) as file:
+        return VectorHeader.from_json(_read_text(path, file))
+
+
+class _Rows:
+    """Rows on their way into a row group."""
+
+    def __init__(self, *, schema: Any, max_rows: int) -> None:
+        self.schema = schema
+        self.max_rows = max_rows
+        self.sentence_numbers: list[int] = []
+        self.positions: list[int] = []
+        self.tokens: list[str] = []
+        self.vectors: list[NDArray[Any]] = []
+
+    def add(self, sentence: SentenceVectors, *, number: int) -> Iterator[Any]:
+        """Take a sentence in; give a table whenever one is full."""
+        for start in range(0, len(sentence.tokens), self.max_rows):
+            piece = slice(start, start + self.max_rows)
+            tokens = sentence.tokens[piece]
+            if len(self.tokens) + len(tokens) > self.max_rows:
+                yield from self.flush()
+            self.sentence_numbers += [number] * len(tokens)
+            self.positions += range(start, start + len(tokens))
+            self.tokens += map(escape_token, tokens)
+            self.vectors.append(sentence.vectors[..., piece, :])
+
+    def flush(self) -> Iterator[Any]:
+        """Give the rows that are left, if any."""
+        if not self.tokens:
+            return
+        vectors = np.concatenate(self.vectors, axis=-2)  # (rows, D) or (layers, rows, D)
+        layers = vectors[np.newaxis] if vectors.ndim == 2 else vectors
+        columns = [self.sentence_numbers, self.positions, self.tokens, *map(_to_lists, layers)]
+        yield pyarrow.table(columns, schema=self.schema)
+        self.sentence_numbers, self.positions, self.tokens, self.vectors = [], [], [], []
+
+
+def _schema(header: VectorHeader) -> Any:
+    vector = pyarrow.list_(pyarrow.from_numpy_dtype(header.dtype), header.vector_dim)
+    return pyarrow.schema(
+        [
+            ("sentence", pyarrow.int64()),
+            ("position", pyarrow.int32()),
+            ("token", pyarrow.string()),
+            *((name, vector) for name in _vector_columns(header)),
+        ]
+    )
+
+
+def _vector_columns(header: VectorHeader) -> list[str]:
+    if header.num_layers is None:
+        return ["vector"]
+    return [f"layer_{number}" for number in range(header.num_layers)]
+
+
+def _columns_to_split(header: VectorHeader) -> list[str]:
+    """Name the columns whose bytes compress better when like bytes are put together."""
+    # DuckDB (2.0) cannot read float16 stored like this; float32 it can, and polars both.
+    if header.dtype != "float32":
+        return []
+    return [f"{name}.list.element" for name in _vector_columns(header)]
+
+
+def _rows_per_group(header: VectorHeader) -> int:
+    bytes_per_row = np.dtype(header.dtype).itemsize * header.vector_dim * (header.num_layers or 1)
+    return max(1, min(MAX_ROWS_PER_GROUP, MAX_BYTES_PER_GROUP // bytes_per_row))
+
+
+def _to_lists(vectors: NDArray[Any]) -> Any:
+    """Turn (rows, D) into a column of lists."""
+    return pyarrow.FixedSizeListArray.from_arrays(
+        pyarrow.array(vectors.reshape(-1)), vectors.shape[1]
+    )
+
+
+def _read_text(path: Path, file: Any) -> str:
+    metadata = file.metadata.metadata or {}
+    if b"elmore" not in metadata:
+        raise DataError(
+            f"{path} has no metadata 'elmore', so elmore did not write it or another program "
+            "rewrote it; read it with that program"
+        )
+    return str(metadata[b"elmore"], "ascii")
+
+
+def _read_pieces(file: Any, *, header: VectorHeader) -> Iterator[tuple[int, SentenceVectors]]:
+    """Give each sentence's rows with its number; a row group's end cuts a sentence in two."""
+    for group_number in range(file.num_row_groups):
+        group = file.read_row_group(group_number)
+        numbers = group["sentence"].to_numpy()
+        tokens = group["token"].to_pylist()
+        vectors = np.stack(
+            [_from_lists(group[name], header=header) for name in _vector_columns(header)]
+        )
+        starts = np.flatnonzero(np.diff(numbers, prepend=-1))
+        for start, end in zip(starts, [*starts[1:], len(numbers)], strict=True):
+            yield (
+                int(numbers[start]),
+                SentenceVectors(
+                    tokens=[unescape_token(text) for text in tokens[start:end]],
+                    vectors=vectors[:, start:end].reshape(header.vectors_shape(end - start)),
+                ),
+            )
+
+
+def _from_lists(column: Any, *, header: VectorHeader) -> NDArray[Any]:
+    """Turn a column of lists into (rows, D)."""
+    components: NDArray[Any] = column.combine_chunks().flatten().to_numpy(zero_copy_only=False)
+    return components.reshape(-1, header.vector_dim)
+
+
+def _join_pieces(
+    pieces: Iterator[tuple[int, SentenceVectors]],
+) -> Iterator[tuple[int, SentenceVectors]]:
+    waiting: tuple[int, SentenceVectors] | None = None
+    for number, piece in pieces:
+        if waiting is not None and waiting[0] == number:
+            waiting = (number, _join(waiting[1], piece))
+            continue
+        if waiting is not None:
+            yield waiting
+        waiting = (number, piece)
+    if waiting is not None:
+        yield waiting
+
+
+def _join(first: SentenceVectors, second: SentenceVectors) -> SentenceVectors:
+    return SentenceVectors(
+        tokens=first.tokens + second.tokens,
+        vectors=np.concatenate([first.vectors, second.vectors], axis=-2),
+    )
+
+
+def _empty(header: VectorHeader) -> SentenceVectors:
+    return SentenceVectors(tokens=[], vectors=np.zeros(header.vectors_shape(0), header.dtype))

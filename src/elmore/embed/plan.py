@@ -1,0 +1,61 @@
+"""Cut sentences into windows and batches of bounded size."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+Sentence = Sequence[str]
+
+NUM_MARKERS = 2
+
+
+def cut_windows(
+    sentences: Iterable[Sentence], *, max_tokens: int, multiple_of: int = 1
+) -> Iterator[list[Sentence]]:
+    """Gather sentences up to about `max_tokens`, in groups of `multiple_of` that stay together."""
+    window: list[Sentence] = []
+    num_tokens = 0
+    for sentence in sentences:
+        is_full = num_tokens + len(sentence) + NUM_MARKERS > max_tokens
+        if window and is_full and len(window) % multiple_of == 0:
+            yield window
+            window, num_tokens = [], 0
+        window.append(sentence)
+        num_tokens += len(sentence) + NUM_MARKERS
+    if window:
+        yield window
+
+
+def cut_batches(lengths: Sequence[int], *, max_tokens: int) -> Iterator[list[int]]:
+    """Group places of sentences, of like length together, so that a batch has `max_tokens`.
+
+    A sentence longer than that is a batch of its own.
+
+    >>> list(cut_batches([5, 1, 4, 1], max_tokens=6))
+    [[0], [2, 1], [3]]
+    """
+    batch: list[int] = []
+    num_tokens = 0
+    for place in sorted(range(len(lengths)), key=lambda place: -lengths[place]):
+        if batch and num_tokens + lengths[place] > max_tokens:
+            yield batch
+            batch, num_tokens = [], 0
+        batch.append(place)
+        num_tokens += lengths[place]
+    if batch:
+        yield batch
+
+
+def chain_documents(sentences: Sequence[Sentence]) -> list[list[int]]:
+    """Return the places of each document's sentences; an empty sentence ends a document.
+
+    The first document goes on from before, and the last goes on after: either may be empty.
+
+    >>> chain_documents([["a"], ["b"], [], ["c"]])
+    [[0, 1], [3]]
+    """
+    chains: list[list[int]] = [[]]
+    for place, sentence in enumerate(sentences):
+        if sentence:
+            chains[-1].append(place)
+        else:
+            chains.append([])
+    return chains

@@ -1,0 +1,173 @@
+"""Run tokenised sentences through a biLM, window by window, under a state policy.
+
+Shapes: L layers, D both directions of one layer, N tokens of a batch, markers included.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from elmore.config import StatePolicy
+from elmore.embed.layer_choice import LayerChoice
+from elmore.embed.plan import NUM_MARKERS, chain_documents, cut_batches, cut_windows
+from elmore.embed.token_cache import TokenCache
+from elmore.errors import DataError
+from elmore.model.bilm import BiLM
+from elmore.model.state import BiLMState, RowMemory, join
+
+Array = NDArray[np.float32]
+Tokens = Sequence[str]
+
+# Batches are cut from windows of this many, so that sentences of like length meet.
+BATCHES_IN_WINDOW = 8
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Window:
+    """A stretch of the input with its vectors, and where the LSTMs stand after it."""
+
+    sentences: list[Tokens]
+    vectors: list[Array]
+    state: BiLMState | None  # None under policy `reset`, or when the next sentence begins anew
+
+
+class Runner:
+    """Cuts the input into batches of bounded size; how it cuts changes no vector."""
+
+    def __init__(
+        self,
+        bilm: BiLM,
+        cache: TokenCache,
+        *,
+        policy: StatePolicy,
+        tokens_per_batch: int,
+        max_sentence_tokens: int,
+    ) -> None:
+        self.bilm = bilm
+        self.cache = cache
+        self.policy = policy
+        self.tokens_per_batch = tokens_per_batch
+        self.max_sentence_tokens = max_sentence_tokens
+
+    def windows(
+        self,
+        sentences: Iterable[Tokens],
+        choice: LayerChoice,
+        *,
+        rows: int = 1,
+        state: BiLMState | None = None,
+    ) -> Iterator[Window]:
+        """Embed sentences in order, going on from `state` if given.
+
+        Under policy `document` an empty sentence ends a document. Under policy `stream` sentence k
+        goes on in row k modulo `rows`, and an empty one is read as a pair of markers.
+        """
+        max_tokens = self.tokens_per_batch * BATCHES_IN_WINDOW
+        checked = self._check_lengths(sentences)
+        for window in cut_windows(checked, max_tokens=max_tokens, multiple_of=rows):
+            batches = _Batches(self, window, choice)
+            match self.policy:
+                case StatePolicy.RESET:
+                    batches.run_alone()
+                case StatePolicy.DOCUMENT:
+                    state = batches.run_documents(state)
+                case StatePolicy.STREAM:
+                    state = batches.run_rows(state, rows=rows)
+            yield Window(sentences=window, vectors=batches.collect(), state=state)
+
+    def _check_lengths(self, sentences: Iterable[Tokens]) -> Iterator[Tokens]:
+        for number, sentence in enumerate(sentences, start=1):
+            if len(sentence) > self.max_sentence_tokens:
+                raise DataError(
+                    f"sentence {number} has {len(sentence)} tokens, more than max_sentence_tokens "
+                    f"= {self.max_sentence_tokens}; split the text, or raise the limit if memory "
+                    "allows"
+                )
+            yield sentence
+
+
+class _Batches:
+    """The batches of one window, and the vectors they gave."""
+
+    def __init__(self, runner: Runner, window: list[Tokens], choice: LayerChoice) -> None:
+        self.runner = runner
+        self.window = window
+        self.choice = choice
+        self.vectors: dict[int, Array] = {}
+
+    def run_alone(self) -> None:
+        """Run every sentence from the initial state."""
+        places = [place for place, sentence in enumerate(self.window) if sentence]
+        for batch in self._cut(places):
+            self._run([places[item] for item in batch], state=None)
+
+    def run_documents(self, state: BiLMState | None) -> BiLMState | None:
+        """Run documents side by side; the first goes on from `state`, the last gives the result."""
+        chains = chain_documents(self.window)
+        initial = self.runner.bilm.initial_state(1)
+        starts = [initial if state is None else state] + [initial] * (len(chains) - 1)
+        ends = self._run_chains(chains, starts)
+        goes_on = chains[-1] or (len(chains) == 1 and state is not None)
+        return ends[-1] if goes_on else None
+
+    def run_rows(self, state: BiLMState | None, *, rows: int) -> BiLMState:
+        """Run rows side by side, each from where it was left."""
+        memory = RowMemory()
+        if state is not None:
+            memory.keep(state)
+        num_sentences = len(self.window)
+        chains = [list(range(row, num_sentences, rows)) for row in range(min(rows, num_sentences))]
+        starts = memory.recall(self.runner.bilm.initial_state(len(chains)))
+        ends = self._run_chains(chains, [starts[row : row + 1] for row in range(len(chains))])
+        memory.keep(join(ends))
+        return memory.recall(self.runner.bilm.initial_state(rows))
+
+    def collect(self) -> list[Array]:
+        """Return the vectors in the order of the window; a sentence of no tokens has none."""
+        bilm = self.runner.bilm
+        shape = (0, bilm.output_dim)
+        empty = np.empty((bilm.num_layers, *shape) if self.choice.keeps_all else shape, np.float32)
+        return [self.vectors.get(place, empty) for place in range(len(self.window))]
+
+    def _run_chains(self, chains: list[list[int]], starts: Sequence[BiLMState]) -> list[BiLMState]:
+        """Run chains of sentences side by side, each from the end of the one before it."""
+        states = list(starts)
+        for depth in range(max(len(chain) for chain in chains)):
+            active = [number for number, chain in enumerate(chains) if depth < len(chain)]
+            places = [chains[number][depth] for number in active]
+            for batch in self._cut(places):
+                numbers = [active[item] for item in batch]
+                state = self._run(
+                    [places[item] for item in batch],
+                    state=join([states[number] for number in numbers]),
+                )
+                for row, number in enumerate(numbers):
+                    states[number] = state[row : row + 1]
+        return states
+
+    def _cut(self, places: list[int]) -> Iterator[list[int]]:
+        lengths = [len(self.window[place]) + NUM_MARKERS for place in places]
+        return cut_batches(lengths, max_tokens=self.runner.tokens_per_batch)
+
+    @torch.inference_mode()
+    def _run(self, places: list[int], *, state: BiLMState | None) -> BiLMState:
+        """Run one batch, keep its vectors, and return its final state."""
+        sentences = [self.window[place] for place in places]
+        positions = self.runner.cache.find(sentences)
+        lengths = [len(sentence) + NUM_MARKERS for sentence in sentences]
+        output = self.runner.bilm.contextualize(
+            self.runner.cache.vectors[positions], torch.tensor(lengths), state
+        )
+        choice = self.choice
+        layers = output.layers if choice.is_per_sentence else choice(output.layers)
+        start = 0
+        for place, length in zip(places, lengths, strict=True):
+            sentence = layers[..., start : start + length, :]
+            chosen = choice(sentence) if choice.is_per_sentence else sentence
+            # Copied, since a slice would keep the whole batch alive.
+            self.vectors[place] = chosen[..., 1:-1, :].cpu().numpy().copy()
+            start += length
+        return output.state

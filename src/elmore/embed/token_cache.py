@@ -1,0 +1,80 @@
+"""Context-free vectors of the tokens seen last, so that each is encoded once.
+
+The vectors stand in one table, and a batch points into it. A token's vector has the same bits
+whether it was there already or not: encoding it does not depend on what is encoded beside it.
+"""
+
+from collections import OrderedDict
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from elmore.model.token_encoder import TokenEncoder
+from elmore.text.batches import BEGIN, END, Speller
+
+# Spelled out, a token of the original model needs 200 kB while its filters run.
+TOKENS_AT_ONCE = 256
+
+
+class TokenCache:
+    """The least recently used tokens make room for new ones."""
+
+    def __init__(self, encoder: TokenEncoder, speller: Speller, *, size: int) -> None:
+        self._encoder = encoder
+        self._speller = speller
+        self._size = size
+        self._places: OrderedDict[str, int] = OrderedDict()
+        self.vectors = self._encode([], with_markers=True)  # (2 + capacity, D)
+
+    def find(self, sentences: Sequence[Sequence[str]]) -> Tensor:
+        """Return (N,) places in `vectors` of the sentences' tokens, markers around each."""
+        wanted = dict.fromkeys(token for sentence in sentences for token in sentence)
+        missing = []
+        for token in wanted:
+            if token in self._places:
+                self._places.move_to_end(token)
+            else:
+                missing.append(token)
+        self._make_room(len(wanted))
+        for start in range(0, len(missing), TOKENS_AT_ONCE):
+            self._add(missing[start : start + TOKENS_AT_ONCE])
+        positions: list[int] = []
+        for sentence in sentences:
+            positions.append(BEGIN)
+            positions.extend(self._places[token] for token in sentence)
+            positions.append(END)
+        return torch.tensor(positions, dtype=torch.int64, device=self.vectors.device)
+
+    def clear(self) -> None:
+        """Forget all tokens; needed when the encoder's weights have changed."""
+        self._places.clear()
+        self.vectors = self._encode([], with_markers=True)
+
+    def _make_room(self, num_wanted: int) -> None:
+        """Grow the table to its size, or further for a batch of more distinct tokens than that."""
+        capacity = len(self.vectors) - 2
+        if num_wanted + len(self._places) <= capacity:
+            return
+        wanted = min(max(2 * capacity, num_wanted + len(self._places), 256), self._size)
+        wanted = max(wanted, num_wanted)
+        if wanted > capacity:
+            grown = self.vectors.new_empty((2 + wanted, self.vectors.shape[1]))
+            grown[: len(self.vectors)] = self.vectors
+            self.vectors = grown
+
+    def _add(self, tokens: list[str]) -> None:
+        places = []
+        for token in tokens:
+            free = len(self._places) + 2
+            # Tokens of this batch were moved to the end, so the first is not one of them.
+            place = free if free < len(self.vectors) else self._places.popitem(last=False)[1]
+            self._places[token] = place
+            places.append(place)
+        self.vectors[places] = self._encode(tokens)
+
+    @torch.inference_mode()
+    def _encode(self, tokens: list[str], *, with_markers: bool = False) -> Tensor:
+        device = next(self._encoder.parameters()).device
+        ids = self._speller.spell(tokens, with_markers=with_markers).to(device)
+        return self._encoder(ids.char_ids, ids.word_ids)

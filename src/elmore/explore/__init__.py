@@ -1,0 +1,1 @@
+"""What the vectors show: contexts in which a word is used alike."""

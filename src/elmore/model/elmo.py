@@ -1,0 +1,130 @@
+"""The part that a task network contains: a biLM, frozen or not, and one learned mix a place of use.
+
+Shapes: B sentences, T tokens of the longest, D both directions or the projection.
+"""
+
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import Self
+
+import torch
+from torch import Tensor, nn
+
+from elmore.config import StatePolicy
+from elmore.model.bilm import BiLM
+from elmore.model.packing import to_padded
+from elmore.model.scalar_mix import ScalarMix
+from elmore.model.state import BiLMState, RowMemory
+from elmore.text.batches import Batch
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ElmoOutput:
+    """One tensor a place of use, and which of its positions are tokens."""
+
+    representations: list[Tensor]  # each (B, T, D), zero where there is no token
+    mask: Tensor  # (B, T) bool
+
+
+class Elmo(nn.Module):
+    """Give a task network its ELMo vectors, for its input, its output or both.
+
+    Each of the `num_representations` has a mix of its own; the biLM runs once for all.
+    """
+
+    def __init__(
+        self,
+        bilm: BiLM,
+        *,
+        num_representations: int = 1,
+        trains_bilm: bool = False,
+        trains_mix: bool = True,
+        initial_weights: Sequence[float] | None = None,
+        normalizes: bool = False,
+        dropout: float = 0.5,
+        projection_dim: int | None = None,
+        keeps_markers: bool = False,
+        state: StatePolicy | str = StatePolicy.RESET,
+    ) -> None:
+        super().__init__()
+        self.bilm = bilm
+        self.trains_bilm = trains_bilm
+        if not trains_bilm:
+            bilm.requires_grad_(False)
+            bilm.eval()
+        self.mixes = nn.ModuleList(
+            ScalarMix(
+                num_layers=bilm.num_layers,
+                normalizes=normalizes,
+                initial_weights=initial_weights,
+                trainable=trains_mix,
+            )
+            for _ in range(num_representations)
+        )
+        self.projection = nn.Linear(bilm.output_dim, projection_dim) if projection_dim else None
+        self.dropout = nn.Dropout(dropout)
+        self.keeps_markers = keeps_markers
+        self.state = StatePolicy(state)
+        self._memory = RowMemory()
+
+    @property
+    def output_dim(self) -> int:
+        """Width of each representation."""
+        return self.projection.out_features if self.projection else self.bilm.output_dim
+
+    def train(self, mode: bool = True) -> Self:
+        """Switch dropout on or off; a frozen biLM stays as it is when used."""
+        super().train(mode)
+        if not self.trains_bilm:
+            self.bilm.eval()
+        return self
+
+    def forward(self, batch: Batch, *, starts_document: Tensor | None = None) -> ElmoOutput:
+        """Represent sentences; policy `document` asks which of them (B,) begin a document."""
+        with nullcontext() if self.trains_bilm else torch.no_grad():
+            output = self.bilm(batch, self._begin(len(batch.lengths), starts_document))
+        if self.state is not StatePolicy.RESET:
+            self._memory.keep(output.state)
+        representations = []
+        mask = torch.empty(0)
+        for mix in self.mixes:
+            # Layer norm counts markers too, as AllenNLP does, so they are dropped after the mix.
+            padded, mask = self._pad(mix(output.layers), batch.lengths)
+            if self.projection is not None:
+                padded = self.projection(padded) * mask.unsqueeze(-1)
+            representations.append(self.dropout(padded))
+        return ElmoOutput(representations=representations, mask=mask)
+
+    def penalty(self, strength: float) -> Tensor:
+        """Return `strength * |weights|^2` of all mixes, for a task to add to its loss."""
+        penalties = [mix.penalty(strength) for mix in self.mixes if isinstance(mix, ScalarMix)]
+        return torch.stack(penalties).sum()
+
+    def reset_state(self) -> None:
+        """Let every row begin anew under the policies that carry state."""
+        self._memory.forget()
+
+    def _begin(self, num_sentences: int, starts_document: Tensor | None) -> BiLMState:
+        initial = self.bilm.initial_state(num_sentences)
+        if self.state is StatePolicy.RESET:
+            return initial
+        carried = self._memory.recall(initial)
+        if self.state is StatePolicy.STREAM:
+            return carried
+        if starts_document is None:
+            raise ValueError("state policy 'document' needs starts_document, one bool a sentence")
+        starts = starts_document[:, None].to(initial.hidden.device)
+        return BiLMState(
+            hidden=torch.where(starts, initial.hidden, carried.hidden),
+            cell=torch.where(starts, initial.cell, carried.cell),
+        )
+
+    def _pad(self, flat: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+        if self.keeps_markers:
+            return to_padded(flat, lengths)
+        ends = lengths.cumsum(0)
+        is_token = torch.ones(len(flat), dtype=torch.bool)
+        is_token[ends - 1] = False
+        is_token[ends - lengths] = False
+        return to_padded(flat[is_token.to(flat.device)], lengths - 2)

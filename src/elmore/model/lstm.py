@@ -1,0 +1,92 @@
+"""One LSTM layer of one direction, with clipped cells and a clipped projection.
+
+Shapes: N tokens in all, B sentences, D input, C cells, P output.
+"""
+
+import torch
+from torch import Tensor, nn
+
+from elmore.model.packing import Packing
+from elmore.model.rows import extend_rows, round_up, sigmoid
+
+
+class ProjectedLSTM(nn.Module):
+    """An LSTM whose cell is bounded and whose output is narrowed, then bounded (Sak et al., 2014).
+
+    Gates stand in torch's order: input, forget, candidate, output.
+    """
+
+    def __init__(
+        self,
+        *,
+        input_dim: int,
+        cell_dim: int,
+        output_dim: int,
+        has_projection: bool,
+        cell_clip: float | None,
+        output_clip: float | None,
+        forget_bias: float,
+    ) -> None:
+        super().__init__()
+        self.input_weight = nn.Parameter(torch.empty(4 * cell_dim, input_dim))
+        self.state_weight = nn.Parameter(torch.empty(4 * cell_dim, output_dim))
+        self.bias = nn.Parameter(torch.empty(4 * cell_dim))
+        self.projection_weight = (
+            nn.Parameter(torch.empty(output_dim, cell_dim)) if has_projection else None
+        )
+        self.cell_clip = cell_clip
+        self.output_clip = output_clip
+        self.forget_bias = forget_bias
+
+    def forward(
+        self, x: Tensor, packing: Packing, hidden: Tensor, cell: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Read packed (N, D) from (B, P) and (B, C); return packed (N, P) and the final states.
+
+        States stand in packed order, the longest sentence first.
+        """
+        gates_of_input = self._gates_of_input(x)
+        hidden = extend_rows(hidden, round_up(len(hidden)))
+        cell = extend_rows(cell, round_up(len(cell)))
+        outputs, final_hidden, final_cell = [], [], []
+        start = 0
+        next_sizes = [*packing.step_sizes[1:], 0]
+        for size, next_size in zip(packing.step_sizes, next_sizes, strict=True):
+            # Rows past `size` belong to no sentence; they fill a block, and nobody reads them.
+            num_rows = round_up(size)
+            gates = torch.addmm(
+                gates_of_input[start : start + num_rows],
+                hidden[:num_rows],
+                self.state_weight.t(),
+            )
+            hidden, cell = self._step(gates, cell[:num_rows])
+            outputs.append(hidden[:size])
+            final_hidden.append(hidden[next_size:size])
+            final_cell.append(cell[next_size:size])
+            start += size
+        return (
+            torch.cat(outputs),
+            torch.cat(final_hidden[::-1]),
+            torch.cat(final_cell[::-1]),
+        )
+
+    def _gates_of_input(self, x: Tensor) -> Tensor:
+        """Return what the input adds to the gates at all steps, and rows for the last block."""
+        forget_bias = torch.zeros_like(self.bias)
+        cell_dim = len(self.bias) // 4
+        forget_bias[cell_dim : 2 * cell_dim] = self.forget_bias
+        rows = extend_rows(x, round_up(len(x)) + round_up(1))
+        return torch.addmm(self.bias + forget_bias, rows, self.input_weight.t())
+
+    def _step(self, gates: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
+        """Take a step: (rows, 4C) gates and (rows, C) cells give (rows, P) and (rows, C)."""
+        write, keep, candidate, show = gates.chunk(4, dim=1)
+        cell = sigmoid(keep) * cell + sigmoid(write) * torch.tanh(candidate)
+        if self.cell_clip is not None:
+            cell = cell.clamp(-self.cell_clip, self.cell_clip)
+        hidden = sigmoid(show) * torch.tanh(cell)
+        if self.projection_weight is not None:
+            hidden = hidden @ self.projection_weight.t()
+            if self.output_clip is not None:
+                hidden = hidden.clamp(-self.output_clip, self.output_clip)
+        return hidden, cell

@@ -1,0 +1,67 @@
+"""What the LSTMs remember, and how it is handed from one batch to the next.
+
+Shapes: L LSTM layers, B sentences, D one direction, C cells.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BiLMState:
+    """The state of B sentences; index 0 of the first axis is the forward LM."""
+
+    hidden: Tensor  # (2, L, B, D)
+    cell: Tensor  # (2, L, B, C)
+
+    def __len__(self) -> int:
+        """Return the number of sentences."""
+        return self.hidden.shape[2]
+
+    def __getitem__(self, rows: slice | Tensor | Sequence[int]) -> "BiLMState":
+        """Return the state of some of the sentences."""
+        return BiLMState(hidden=self.hidden[:, :, rows], cell=self.cell[:, :, rows])
+
+    def detach(self) -> "BiLMState":
+        """Cut the state from the computation that made it."""
+        return BiLMState(hidden=self.hidden.detach(), cell=self.cell.detach())
+
+
+def join(states: Sequence[BiLMState]) -> BiLMState:
+    """Put the sentences of several states side by side."""
+    return BiLMState(
+        hidden=torch.cat([state.hidden for state in states], dim=2),
+        cell=torch.cat([state.cell for state in states], dim=2),
+    )
+
+
+class RowMemory:
+    """Carry state from batch to batch, row by row, as bilm-tf and AllenNLP do.
+
+    A batch with fewer rows leaves the others as they were; further rows begin anew.
+    """
+
+    def __init__(self) -> None:
+        self._state: BiLMState | None = None
+
+    def recall(self, initial: BiLMState) -> BiLMState:
+        """Return where the rows of a batch go on; `initial` is for rows not seen before."""
+        num_rows = len(initial)
+        if self._state is None:
+            return initial
+        known = self._state[:num_rows]
+        return known if len(known) == num_rows else join([known, initial[len(known) :]])
+
+    def keep(self, final: BiLMState) -> None:
+        """Remember where the rows of a batch ended."""
+        final = final.detach()
+        if self._state is not None and len(self._state) > len(final):
+            final = join([final, self._state[len(final) :]])
+        self._state = final
+
+    def forget(self) -> None:
+        """Let every row begin anew."""
+        self._state = None

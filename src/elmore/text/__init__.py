@@ -1,0 +1,1 @@
+"""Text into sentences of tokens: from files or strings, without changing a character."""

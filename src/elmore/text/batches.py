@@ -1,0 +1,96 @@
+"""Sentences as the network reads them: distinct tokens spelled once, and where each one stands.
+
+Shapes: B sentences, N their tokens in all (markers included), U distinct tokens, C characters.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from elmore.text.characters import Alphabet
+from elmore.text.vocabulary import WordLookup
+
+# The markers have the first two places among the distinct tokens of every batch.
+BEGIN, END = 0, 1
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TokenIds:
+    """Distinct tokens, ready for the token encoder."""
+
+    char_ids: Tensor | None  # (U, C) int64
+    word_ids: Tensor | None  # (U,) int64
+
+    def to(self, device: torch.device | str) -> "TokenIds":
+        """Copy to where the network is."""
+        return TokenIds(
+            char_ids=None if self.char_ids is None else self.char_ids.to(device),
+            word_ids=None if self.word_ids is None else self.word_ids.to(device),
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Batch:
+    """Sentences one after another, markers included; there is no padding to go wrong."""
+
+    tokens: TokenIds
+    positions: Tensor  # (N,) int64, each token's place among the distinct ones
+    lengths: Tensor  # (B,) int64, on the CPU: they steer the computation
+
+    def to(self, device: torch.device | str) -> "Batch":
+        """Copy to where the network is."""
+        return Batch(
+            tokens=self.tokens.to(device),
+            positions=self.positions.to(device),
+            lengths=self.lengths,
+        )
+
+
+class Speller:
+    """Turn tokens into ids by their characters, by a word list, or by both."""
+
+    def __init__(self, *, alphabet: Alphabet | None, words: WordLookup | None) -> None:
+        self.alphabet = alphabet
+        self.words = words
+
+    def spell(self, tokens: Iterable[str], *, with_markers: bool = False) -> TokenIds:
+        """Return the ids of `tokens`, after those of the two markers if asked for."""
+        tokens = list(tokens)
+        return TokenIds(
+            char_ids=self._char_ids(tokens, with_markers=with_markers),
+            word_ids=self._word_ids(tokens, with_markers=with_markers),
+        )
+
+    def _char_ids(self, tokens: list[str], *, with_markers: bool) -> Tensor | None:
+        if self.alphabet is None:
+            return None
+        markers = [self.alphabet.spell_begin(), self.alphabet.spell_end()] if with_markers else []
+        rows = markers + [self.alphabet.spell(token) for token in tokens]
+        if not rows:
+            return torch.empty((0, self.alphabet.max_chars), dtype=torch.int64)
+        return torch.from_numpy(np.stack(rows))
+
+    def _word_ids(self, tokens: list[str], *, with_markers: bool) -> Tensor | None:
+        if self.words is None:
+            return None
+        markers = [self.words.begin_id, self.words.end_id] if with_markers else []
+        ids = markers + [self.words.find(token) for token in tokens]
+        return torch.tensor(ids, dtype=torch.int64)
+
+
+def make_batch(sentences: Sequence[Sequence[str]], speller: Speller) -> Batch:
+    """Put markers around each sentence and spell each distinct token once."""
+    places: dict[str, int] = {}
+    positions: list[int] = []
+    for sentence in sentences:
+        positions.append(BEGIN)
+        positions.extend(places.setdefault(token, len(places) + 2) for token in sentence)
+        positions.append(END)
+    return Batch(
+        tokens=speller.spell(places, with_markers=True),
+        positions=torch.tensor(positions, dtype=torch.int64),
+        lengths=torch.tensor([len(sentence) + 2 for sentence in sentences], dtype=torch.int64),
+    )

@@ -1,0 +1,259 @@
+"""Read sentences of tokens from text files, as a stream, in memory that does not grow."""
+
+import bz2
+import codecs
+import gzip
+import lzma
+import re
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from elmore.errors import DataError
+from elmore.text.language import Language
+from elmore.text.sentences import split_sentences
+from elmore.text.tokens import split_tokens
+
+# Text that waits for the end of its sentence may grow to this, and then is cut.
+MAX_PENDING_CHARS = 2**20
+
+_OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open}
+_WORD_ID = re.compile(r"[0-9]+")
+_SKIPPED_ID = re.compile(r"[0-9]+[-.][0-9]+")
+_NEW_DOCUMENT = re.compile(r"#\s*newdoc\b")
+
+
+class TextForm(StrEnum):
+    """How a file holds its sentences."""
+
+    RAW = "raw"
+    """Plain text; a line break ends a sentence, a blank line a document."""
+
+    WRAPPED = "wrapped"
+    """Plain text whose lines were broken to fit a width; a blank line ends a paragraph."""
+
+    TOKENIZED = "tokenized"
+    """One sentence a line, its tokens separated by tabs or else by spaces."""
+
+    CONLLU = "conllu"
+    """Universal Dependencies' columns, one word a line."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Piece:
+    """A line, or a part of one that is very long."""
+
+    text: str
+    line_number: int
+    ends_line: bool
+
+
+def guess_form(path: Path) -> TextForm:
+    """Tell the form from the file's name; what is not CoNLL-U is taken for plain text."""
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    if suffixes and suffixes[-1] in _OPENERS:
+        suffixes.pop()
+    return TextForm.CONLLU if suffixes[-1:] in ([".conllu"], [".conll"]) else TextForm.RAW
+
+
+def read_sentences(
+    source: Path | BinaryIO, *, form: TextForm, language: Language = Language.EN
+) -> Iterator[list[str]]:
+    """Yield each sentence's tokens; an empty list ends a document (or is a blank tokenized line).
+
+    The file is opened when the first sentence is asked for, and closed after the last.
+    """
+    name = _find_name(source)
+    with _open(source, name=name) as stream:
+        match TextForm(form):
+            case TextForm.RAW:
+                pieces = _read_pieces(stream, name=name, max_bytes=MAX_PENDING_CHARS)
+                yield from _collapse_breaks(_split_lines(pieces, language=language))
+            case TextForm.WRAPPED:
+                pieces = _read_pieces(stream, name=name, max_bytes=MAX_PENDING_CHARS)
+                paragraphs = _join_lines(pieces, joint="" if language == Language.ZH else " ")
+                yield from _collapse_breaks(_split_lines(paragraphs, language=language))
+            case TextForm.TOKENIZED:
+                yield from map(_split_fields, _read_pieces(stream, name=name))
+            case TextForm.CONLLU:
+                pieces = _read_pieces(stream, name=name)
+                yield from _collapse_breaks(_read_conllu(pieces, name=name))
+
+
+def _find_name(source: Path | BinaryIO) -> str:
+    """Return what an error message calls `source`."""
+    if isinstance(source, Path):
+        return str(source)
+    name = getattr(source, "name", None)
+    return name if isinstance(name, str) and name != "<stdin>" else "standard input"
+
+
+def _open(source: Path | BinaryIO, *, name: str) -> AbstractContextManager[BinaryIO]:
+    """Open a file, through its decompressor if its name asks for one; leave a stream as it is."""
+    if not isinstance(source, Path):
+        return nullcontext(source)
+    open_file = _OPENERS.get(source.suffix.lower(), open)
+    try:
+        stream: BinaryIO = open_file(source, "rb")
+    except FileNotFoundError:
+        raise DataError(f"there is no file {name}; check its path") from None
+    except IsADirectoryError:
+        raise DataError(f"{name} is a folder; name a file in it") from None
+    except PermissionError:
+        raise DataError(f"{name} may not be read by this user; change its permissions") from None
+    except (OSError, ValueError) as error:
+        raise DataError(f"{name} cannot be opened ({error}); check its path") from None
+    return stream
+
+
+def _read_pieces(stream: BinaryIO, *, name: str, max_bytes: int = -1) -> Iterator[_Piece]:
+    """Yield the lines of a UTF-8 stream, each whole or in pieces of at most `max_bytes`."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    line_number = 1
+    is_start = True
+    while True:
+        chunk = _read_chunk(stream, name=name, max_bytes=max_bytes)
+        ends_line = chunk.endswith(b"\n")
+        try:
+            text = decoder.decode(chunk, final=ends_line or not chunk)
+        except UnicodeDecodeError as error:
+            raise DataError(
+                f"{name}, line {line_number}: byte 0x{error.object[error.start]:02x} is not UTF-8; "
+                "convert the file, for example: iconv -f LATIN1 -t UTF-8 old.txt > new.txt"
+            ) from None
+        if not chunk:
+            return
+        if is_start and text:
+            text = text.removeprefix("\ufeff")
+            is_start = False
+        if text:  # a file of nothing but the mark has no lines
+            yield _Piece(text=text, line_number=line_number, ends_line=ends_line)
+        line_number += ends_line
+
+
+def _read_chunk(stream: BinaryIO, *, name: str, max_bytes: int) -> bytes:
+    """Return the next line, or its next `max_bytes`; b"" at the end."""
+    try:
+        return stream.readline(max_bytes)
+    except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
+        raise DataError(
+            f"{name} cannot be read ({error}); if it is compressed, it is damaged, cut short "
+            "or wrongly named: copy it again"
+        ) from None
+
+
+def _join_lines(pieces: Iterator[_Piece], *, joint: str) -> Iterator[_Piece]:
+    """Make one line of the lines between blank lines."""
+    is_blank = True
+    for piece in pieces:
+        is_blank = is_blank and not piece.text.strip()
+        if not piece.ends_line:
+            yield piece
+            continue
+        if is_blank:
+            yield replace(piece, text="\n")  # ends the paragraph
+            yield replace(piece, text="\n")  # is blank, and ends the document
+        else:
+            yield replace(piece, text=_drop_line_end(piece.text) + joint, ends_line=False)
+        is_blank = True
+
+
+def _split_lines(pieces: Iterator[_Piece], *, language: Language) -> Iterator[list[str]]:
+    """Yield the sentences of each line, and an empty list for a blank line."""
+    parts: list[str] = []
+    num_chars = 0
+    is_blank = True
+    for piece in pieces:
+        parts.append(piece.text)
+        num_chars += len(piece.text)
+        if not piece.ends_line and num_chars <= MAX_PENDING_CHARS:
+            continue
+        sentences, rest = split_sentences("".join(parts), language=language), ""
+        if not piece.ends_line:
+            rest = _take_rest(sentences, text="".join(parts))
+        for sentence in sentences:
+            yield split_tokens(sentence, language=language)
+        is_blank = is_blank and not sentences and not rest
+        if piece.ends_line:
+            if is_blank:
+                yield []
+            is_blank = True
+        parts, num_chars = [rest], len(rest)
+    for sentence in split_sentences("".join(parts), language=language):
+        yield split_tokens(sentence, language=language)
+
+
+def _take_rest(sentences: list[str], *, text: str) -> str:
+    """Take the last sentence of unfinished `text` off the list; if endless, only its last token."""
+    if not sentences:
+        return ""
+    rest = text[len(text.rstrip()) - len(sentences.pop()) :]
+    if len(rest) <= MAX_PENDING_CHARS // 2:
+        return rest
+    token = "" if rest[-1].isspace() else rest.split()[-1]
+    if len(token) > MAX_PENDING_CHARS // 2:
+        token = ""
+    sentences.append(rest[: len(rest) - len(token)])
+    return token
+
+
+def _collapse_breaks(sentences: Iterator[list[str]]) -> Iterator[list[str]]:
+    """Keep one empty list between documents, none before the first or after the last."""
+    has_sentences = False
+    is_break_due = False
+    for sentence in sentences:
+        if sentence:
+            if is_break_due:
+                yield []
+            yield sentence
+            has_sentences = True
+        is_break_due = has_sentences and not sentence
+
+
+def _split_fields(piece: _Piece) -> list[str]:
+    """Return the tokens of a tokenized line."""
+    line = _drop_line_end(piece.text)
+    return [token for token in line.split("\t" if "\t" in line else " ") if token]
+
+
+def _read_conllu(pieces: Iterator[_Piece], *, name: str) -> Iterator[list[str]]:
+    """Yield each sentence's words, and an empty list where a document starts."""
+    words: list[str] = []
+    for piece in pieces:
+        line = _drop_line_end(piece.text)
+        is_new_document = _NEW_DOCUMENT.match(line) is not None
+        if line.strip() and not is_new_document:
+            words += _read_word(line, where=f"{name}, line {piece.line_number}")
+            continue
+        if words:
+            yield words
+            words = []
+        if is_new_document:
+            yield []
+    if words:
+        yield words
+
+
+def _read_word(line: str, *, where: str) -> list[str]:
+    """Return the word of a CoNLL-U line, or nothing if the line holds none."""
+    if line.startswith("#"):
+        return []
+    columns = line.split("\t", maxsplit=2)
+    if len(columns) >= 2:
+        if _SKIPPED_ID.fullmatch(columns[0]):
+            return []
+        if _WORD_ID.fullmatch(columns[0]) and columns[1]:
+            return [columns[1]]
+    raise DataError(
+        f"{where}: wanted the columns of CoNLL-U (a number, a tab, a word), got {line[:40]!r}; "
+        "mend the line, or if the file is not CoNLL-U, say which form it has"
+    )
+
+
+def _drop_line_end(line: str) -> str:
+    """Return a line without its line break, and with any other whitespace."""
+    return line[:-2] if line.endswith("\r\n") else line.removesuffix("\n")

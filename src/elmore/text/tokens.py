@@ -1,0 +1,183 @@
+"""Split a sentence into tokens as the Penn Treebank does; published ELMo models read such tokens.
+
+No character is changed or lost: the tokens, joined, are the sentence without its whitespace.
+"""
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from functools import cache
+
+from elmore.errors import DataError, MissingExtraError
+from elmore.text.language import Language
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+# These keep their period wherever they stand.
+_ABBREVIATIONS = _words("""
+    Mr Mrs Ms Messrs Mme Mlle Dr Drs Prof Rev Hon Esq Jr Sr St Ste Mt Ft Sgt Lt Capt Cpt Cmdr Col
+    Gen Adm Maj Gov Sen Sens Rep Reps Pres Inc Ltd Corp Co Cos Bros Dept Univ Assn Ave Blvd Rd Ph.D
+    Ph.Ds M.Sc B.Sc Jan Feb Apr Aug Sept Sep Oct Nov Dec Tues Thur Thurs Ala Ariz Calif Colo Conn
+    Fla Ga Ky Md Mich Minn Nev Okla Tenn Va Vt Wis etc vs viz cf al approx esp mr mrs ms dr jr sr
+""")
+# These are words too (so are single capitals): the last period of a sentence is the sentence's.
+_ABBREVIATIONS_INSIDE = _words("""
+    Mon Tue Wed Thu Fri Sat Sun Mar Jun Jul Ark Ill Kan La Mass Mo Mont Ore Pa Tex Wash
+    Attn ca c b d est ext ft lb lbs oz v
+""")
+_ABBREVIATIONS_BEFORE_DIGITS = _words("""
+    No Nos no nos p pp Vol vol Ch ch Fig fig Figs figs Sec sec Art art Eq eq
+""")
+_INITIALS = re.compile(r"(?:[^\W\d_]\.)+[^\W\d_]")
+_CAPITAL = re.compile(r"[A-HJ-ZÀ-ÖØ-ÞΑ-ΩЀ-Я]")
+_CLOSING = frozenset(["'", '"', "''", "”", "’", "»", ")", "]", "}"])
+_CLITICS = _words("n't n’t 's ’s 'm ’m 'd ’d 'll ’ll 're ’re 've ’ve")
+_MAX_CLITICS = 3  # "who'd've"; a bound, so that "'s's's..." takes linear time
+
+
+def split_tokens(sentence: str, *, language: Language = Language.EN) -> list[str]:
+    """Return the tokens of one sentence.
+
+    >>> split_tokens("Don't they pay $1,000 in the U.S.?")
+    ['Do', "n't", 'they', 'pay', '$', '1,000', 'in', 'the', 'U.S.', '?']
+    """
+    if language == Language.ZH:
+        return _split_chinese(sentence)
+    chunks: list[str] = _chunk_pattern().findall(sentence)
+    last_word = _find_last_word(chunks)
+    tokens: list[str] = []
+    for position, chunk in enumerate(chunks):
+        word, period = chunk, ""
+        if chunk[-1] == "." and chunk[-2:-1] not in ("", "."):
+            following = chunks[position + 1] if position < last_word else ""
+            if not _keeps_period(chunk[:-1], following=following):
+                word, period = chunk[:-1], "."
+        if "'" in word or "’" in word:
+            tokens += _split_clitics(word)
+        else:
+            tokens.append(word)
+        if period:
+            tokens.append(period)
+    return tokens
+
+
+def parse_sentence(sentence: str | Sequence[str], *, language: Language = Language.EN) -> list[str]:
+    """Return the tokens of a sentence; one already given as tokens is taken as it is."""
+    if isinstance(sentence, str):
+        return split_tokens(sentence, language=language)
+    if not isinstance(sentence, Sequence) or isinstance(sentence, bytes | bytearray | memoryview):
+        raise DataError(
+            f"a sentence must be a str or a list of str, got {type(sentence).__name__}; "
+            "decode bytes first, and pass each sentence on its own"
+        )
+    for position, token in enumerate(sentence):
+        if not isinstance(token, str):
+            raise DataError(
+                f"token {position} of a sentence must be a str, got {type(token).__name__} "
+                f"({_shorten(token)}); convert it, or remove it"
+            )
+    return list(sentence)
+
+
+def _find_last_word(chunks: list[str]) -> int:
+    """Return the position of the last chunk that is not a closing quote or bracket."""
+    position = len(chunks) - 1
+    while position > 0 and chunks[position] in _CLOSING:
+        position -= 1
+    return position
+
+
+def _keeps_period(word: str, *, following: str) -> bool:
+    """Say whether the period after `word` is part of it; `following` is "" at the end."""
+    if word in _ABBREVIATIONS or _INITIALS.fullmatch(word):
+        return True
+    if word in _ABBREVIATIONS_BEFORE_DIGITS:
+        return following[:1].isdigit()
+    is_inside = word in _ABBREVIATIONS_INSIDE or _CAPITAL.fullmatch(word) is not None
+    return is_inside and following != ""
+
+
+def _split_clitics(word: str) -> list[str]:
+    """Take "n't", "'s" and their like from the end of a word: "who'd've" gives who 'd 've."""
+    clitics: list[str] = []
+    while len(clitics) < _MAX_CLITICS:
+        length = next((n for n in (3, 2) if word[-n:].lower() in _CLITICS), len(word))
+        if length >= len(word):
+            break
+        word, clitics = word[:-length], [word[-length:], *clitics]
+    return [word, *clitics]
+
+
+@cache
+def _chunk_pattern() -> re.Pattern[str]:
+    """Compile the rules; the first that fits wins. A word takes its period and clitics along."""
+    # Every repetition is possessive or bounded, so that no text takes more than linear time.
+    # The class of attached characters is slow to try, so ASCII is turned away before it.
+    marks = rf"(?![\x00-\x7f])[{_attached_characters()}]++"
+    attached = rf"(?:{marks})?+"
+    word = rf"(?:[^\W_]++|{marks})++"
+    inner = r"[-‐‑'’·״_&@.]|\.-|(?<=\d)[,:/](?=\d)|\+(?=[\w.-]{1,64}@)"
+    rules = (
+        # Most tokens; the other rules would agree, but slowly.
+        r"[^\W_]++(?=[ ,])(?!,\d)",
+        # Addresses, without the punctuation that follows them.
+        r"(?:[hH][tT][tT][pP][sS]?://|[fF][tT][pP]://|mailto:|[wW]{3}\.)"
+        r"[^\s<>\"]*[^\s<>\".,;:!?'’”)\]}»]",
+        # Emoticons that stand alone.
+        r"(?<!\S)[:;=][-']?[()DPp/|]++(?!\w)",
+        # Clitics that stand alone, shortened words and decades: 's 'em '90s
+        rf"['’](?i:s|m|d|ll|re|ve|em|tis|twas|til|cause|bout|n['’]?|\d\ds?)(?!{word})",
+        # #tags and @names.
+        rf"[#@](?=[^\W\d])(?:{word}|_)++",
+        # Words and numbers, with the signs that may join their parts, and a period.
+        rf"(?:(?:(?<![^\s(])[-+−])?\.?(?=\d))?{word}(?:(?:{inner}){word})*+(?:\.(?!\.))?",
+        # Runs of one sign.
+        r"[!?]++|_++|"
+        + "|".join(rf"{re.escape(sign)}{{2,}}+" for sign in ".-*=~#$+<>/\\|^`'’…—–•"),
+        # A flag is two letters.
+        r"[\U0001f1e6-\U0001f1ff]{2}",
+        # A sign; an emoji may be several, held together by zero-width joiners.
+        rf"\S{attached}(?:(?<=\u200d)[^\w\s]{attached})*+",
+    )
+    return re.compile(f"(?:{'|'.join(rules)}){attached}")
+
+
+@cache
+def _attached_characters() -> str:
+    """Return, for a regex class, the marks, joiners and skin tones that attach to a character."""
+    # Unicode keeps combining and format characters in these ranges.
+    code_points = [*range(0x80, 0x20000), *range(0xE0000, 0xE0200)]
+    return "".join(chr(code) for code in code_points if _is_attached(chr(code)))
+
+
+def _is_attached(character: str) -> bool:
+    """Say whether `character` is a combining mark, a format character or a skin tone."""
+    kind = unicodedata.category(character)
+    return kind[0] == "M" or kind == "Cf" or "\U0001f3fb" <= character <= "\U0001f3ff"
+
+
+def _split_chinese(sentence: str) -> list[str]:
+    """Return the words that jieba's dictionary finds, without whitespace."""
+    try:
+        import rjieba  # noqa: PLC0415 (optional)
+    except ImportError:
+        raise MissingExtraError(
+            needed_for="splitting Chinese into words", extra="chinese"
+        ) from None
+    try:
+        pieces = rjieba.cut(sentence)
+    except UnicodeEncodeError as error:
+        raise DataError(
+            f"character {error.start} of a sentence is half of a surrogate pair "
+            f"(U+{ord(sentence[error.start]):X}); decode the text again, from its bytes"
+        ) from None
+    return [token for piece in pieces for token in piece.split()]
+
+
+def _shorten(value: object) -> str:
+    """Return a representation that fits an error message."""
+    text = repr(value)
+    return text if len(text) <= 40 else text[:37] + "..."

@@ -1,0 +1,1 @@
+"""Models on disk: elmore's own folder, bilm-tf and AllenNLP HDF5, ELMoForManyLangs."""

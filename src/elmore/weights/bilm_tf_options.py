@@ -1,0 +1,122 @@
+"""bilm-tf's options.json: what it says of a model, and how a model is said in it.
+
+Running a model needs `lstm` and `char_cnn`; everything else speaks of the training.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from elmore.config import About, CharacterConfig, LSTMConfig, ModelConfig, Units, WordConfig
+from elmore.errors import ConfigError, ModelError
+from elmore.text.characters import NUM_BYTE_UNITS
+
+# Trained with 261 units, run with one more for "no token"; here there is no such unit.
+UNITS_WHEN_RUNNING = NUM_BYTE_UNITS + 1
+
+
+def read_options(options: Mapping[str, Any], *, name: str, num_words: int | None) -> ModelConfig:
+    """Return the settings of a model; `num_words` if its tokens come from an embedding file."""
+    if options.get("bidirectional", True) is not True:
+        raise ModelError("the options say 'bidirectional': false; elmore runs models of both ways")
+    try:
+        lstm = _read_lstm(_object(options, "lstm"))
+        characters = _read_characters(_object(options, "char_cnn")) if num_words is None else None
+        token_dim = characters.output_dim if characters else lstm.output_dim
+        return ModelConfig(
+            lstm=lstm,
+            characters=characters,
+            words=WordConfig(num_words=num_words, embedding_dim=lstm.output_dim)
+            if num_words is not None
+            else None,
+            has_token_projection=token_dim != lstm.output_dim,
+            about=About(name=name, source="bilm-tf", trained_on=_describe_training(options)),
+        )
+    except ConfigError as error:
+        raise ModelError(f"the options do not describe a model: {error}") from error
+
+
+def make_options(config: ModelConfig) -> dict[str, Any]:
+    """Return the options with which bilm-tf and AllenNLP run this model."""
+    lstm = config.lstm
+    options: dict[str, Any] = {
+        "bidirectional": True,
+        "lstm": {
+            "cell_clip": lstm.cell_clip,
+            "dim": lstm.cell_dim,
+            "n_layers": lstm.num_layers,
+            "proj_clip": lstm.output_clip,
+            "projection_dim": lstm.output_dim,
+            "use_skip_connections": lstm.has_residuals,
+        },
+    }
+    characters = config.characters
+    if characters is not None:
+        options["char_cnn"] = {
+            "activation": str(characters.activation),
+            "embedding": {"dim": characters.embedding_dim},
+            "filters": [list(pair) for pair in characters.filters],
+            "max_characters_per_token": characters.max_chars,
+            "n_characters": UNITS_WHEN_RUNNING,
+            "n_highway": characters.num_highway_layers,
+        }
+    return options
+
+
+def _read_lstm(lstm: Mapping[str, Any]) -> LSTMConfig:
+    cell_dim, output_dim = _value(lstm, "dim"), _value(lstm, "projection_dim")
+    if isinstance(cell_dim, int) and isinstance(output_dim, int) and output_dim > cell_dim:
+        raise ModelError(
+            f"the options project {cell_dim} cells to {output_dim} numbers; "
+            "a projection narrows, so 'projection_dim' is at most 'dim'"
+        )
+    return LSTMConfig(
+        num_layers=lstm.get("n_layers", 1),
+        cell_dim=cell_dim,
+        output_dim=output_dim,
+        has_projection=output_dim != cell_dim,
+        cell_clip=_read_clip(lstm.get("cell_clip")),
+        output_clip=_read_clip(lstm.get("proj_clip")),
+        has_residuals=bool(_value(lstm, "use_skip_connections")),
+    )
+
+
+def _read_characters(char_cnn: Mapping[str, Any]) -> CharacterConfig:
+    num_units = char_cnn.get("n_characters", UNITS_WHEN_RUNNING)
+    if num_units not in (NUM_BYTE_UNITS, UNITS_WHEN_RUNNING):
+        raise ModelError(f"the options have 'n_characters': {num_units!r}; wanted 261 or 262")
+    if char_cnn.get("projection_after_highway", True) is not True:
+        raise ModelError("the options say 'projection_after_highway': false, which no peer runs")
+    return CharacterConfig(
+        units=Units.BYTES,
+        num_units=NUM_BYTE_UNITS,
+        max_chars=_value(char_cnn, "max_characters_per_token"),
+        splits_characters=True,
+        embedding_dim=_value(_object(char_cnn, "embedding"), "dim"),
+        filters=_value(char_cnn, "filters"),
+        activation=_value(char_cnn, "activation"),
+        num_highway_layers=char_cnn.get("n_highway") or 0,
+    )
+
+
+def _read_clip(clip: Any) -> Any:
+    return clip if clip else None  # AllenNLP takes 0 for "none" too
+
+
+def _object(options: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    value = _value(options, key)
+    if not isinstance(value, Mapping):
+        raise ModelError(f"the options have {key!r}: {value!r:.60}; it must be an object")
+    return value
+
+
+def _value(options: Mapping[str, Any], key: str) -> Any:
+    if key not in options:
+        raise ModelError(f"the options lack {key!r}; give the options.json that bilm-tf wrote")
+    return options[key]
+
+
+def _describe_training(options: Mapping[str, Any]) -> str | None:
+    tokens, epochs = options.get("n_train_tokens"), options.get("n_epochs")
+    if not isinstance(tokens, int):
+        return None
+    return f"{tokens:,} tokens" + (f", {epochs} epochs" if isinstance(epochs, int) else "")

@@ -29,7 +29,7 @@ def main() -> None:
     console.print(f"model {about.name}: {embedder.num_layers} layers of {embedder.vector_dim}")
     if not about.is_trained:
         console.print(
-            "[bold]This model is untrained[/bold]: its weights are random, drawn from a fixed seed. "
+            "[bold]This model is untrained[/bold]: its weights are random, from a fixed seed. "
             "That a word's vectors differ between contexts is how ELMo works; which of them are "
             "close means nothing until a trained model is used."
         )

@@ -1,7 +1,9 @@
 """Put a finished file in its place in one move, so that no reader ever sees half of it."""
 
+import errno
 import os
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -10,16 +12,87 @@ from elmore.errors import DataError
 
 @contextmanager
 def replace_file(path: Path) -> Iterator[Path]:
-    """Give a temporary path to write to; move it to `path` when all went well."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
+    """Give a temporary path to write; put it in the place of `path` once it is whole."""
+    # A link keeps pointing where it did; the file behind it is the one replaced.
+    path = path.resolve()
+    # One fixed name, so that what a killed process left is overwritten by the next one.
+    temporary = path.with_name(f".{path.name}.tmp")
+    with explaining_write_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        yield temporary
-        with temporary.open("rb") as file:
-            os.fsync(file.fileno())
-        temporary.replace(path)
+        release = hold_lock(temporary)
+        mode = temporary.stat().st_mode
+        try:
+            yield temporary
+            # Some writers make a file that only its owner may read; models are to be shared.
+            temporary.chmod(mode)
+            _flush_to_disk(temporary)
+            temporary.replace(path)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+        finally:
+            release()
+        _flush_to_disk(path.parent)
+
+
+def hold_lock(path: Path) -> Callable[[], None]:
+    """Keep other processes from locking `path` (created if missing); call the result to let go.
+
+    The lock ends with the process, however that ends. On Windows, and on network file systems
+    without locks, nothing is locked.
+    """
+    if sys.platform == "win32":
+        return lambda: None
+    import fcntl  # noqa: PLC0415 - not on Windows
+
+    while True:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            raise DataError(
+                f"another process is working on {path}; wait for it to end, or stop it"
+            ) from None
+        except OSError as error:
+            if error.errno not in (errno.ENOSYS, errno.ENOTSUP, errno.ENOLCK):
+                os.close(descriptor)
+                raise
+        # Between opening and locking, its last holder may have renamed or removed the file.
+        if path.exists() and os.path.samestat(path.stat(), os.fstat(descriptor)):
+            return lambda: os.close(descriptor)
+        os.close(descriptor)
+
+
+@contextmanager
+def explaining_write_errors(path: Path) -> Iterator[None]:
+    """Turn a full disk, a missing permission and the like into a `DataError`."""
+    try:
+        yield
     except OSError as error:
-        reason = error.strerror or str(error)
-        raise DataError(f"cannot write {path}: {reason}; nothing was changed") from error
+        raise DataError(f"cannot write {path}: {_explain(error, path)}") from error
+
+
+def _explain(error: OSError, path: Path) -> str:
+    match error.errno:
+        case errno.ENOSPC | errno.EDQUOT:
+            return "the disk or your share of it is full; free some space and run it again"
+        case errno.EACCES | errno.EPERM | errno.EROFS:
+            return "writing there is not allowed; choose another folder"
+        case errno.EEXIST | errno.ENOTDIR | errno.EISDIR:
+            return "something else is there already; move it away, or write elsewhere"
+        case errno.ENOENT if not path.parent.exists():
+            return f"the folder {path.parent} does not exist; create it first"
+        case _:
+            return str(error)
+
+
+def _flush_to_disk(path: Path) -> None:
+    """Wait until a power cut can no longer undo what was done to a file or folder."""
+    if sys.platform == "win32" and path.is_dir():
+        return  # Windows cannot open folders
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
     finally:
-        temporary.unlink(missing_ok=True)
+        os.close(descriptor)

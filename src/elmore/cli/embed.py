@@ -5,6 +5,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,6 +17,14 @@ from elmore.text.language import Language
 
 if TYPE_CHECKING:
     from elmore.embed.embedder import Embedder
+
+
+class DType(StrEnum):
+    """Numbers in a vector file."""
+
+    FLOAT32 = "float32"
+    FLOAT16 = "float16"
+
 
 EXAMPLES = """
 Examples:
@@ -46,7 +55,7 @@ def embed(
     tokenized: options.Tokenized = False,
     form: options.Form = None,
     language: options.LanguageOption = Language.EN,
-    dtype: Annotated[str, typer.Option(help="float32 or float16.")] = "float32",
+    dtype: Annotated[DType, typer.Option(help="Numbers in the file.")] = DType.FLOAT32,
     compress: Annotated[bool, typer.Option("--compress", help="Make the file smaller.")] = False,
     restart: Annotated[
         bool, typer.Option("--restart", help="Begin anew, even if an earlier run was interrupted.")
@@ -91,7 +100,7 @@ def embed(
             sentences,
             out,
             layers=layers,
-            dtype=dtype,
+            dtype=str(dtype),
             compress=compress,
             restart=restart,
             on_progress=progress.set_done,
@@ -139,6 +148,7 @@ class _Progress:
             TimeRemainingColumn,
         )
 
+        console = Console(stderr=True)
         with Progress(
             TextColumn("{task.description}"),
             BarColumn(),
@@ -147,8 +157,9 @@ class _Progress:
             TimeElapsedColumn(),
             TextColumn("left"),
             TimeRemainingColumn(),
-            console=Console(stderr=True),
+            console=console,
             transient=True,
+            disable=not console.is_terminal,
         ) as self._bar:
             self._task = self._bar.add_task("embedding", total=self._total, tokens=0, speed=0.0)
             yield

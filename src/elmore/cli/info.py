@@ -39,7 +39,15 @@ def info(
     from rich.table import Table  # noqa: PLC0415
 
     table = Table(show_header=False, box=None, pad_edge=False)
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
     for name, value in facts.items():
-        shown = f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else value
-        table.add_row(name.replace("_", " "), "-" if shown is None else str(shown))
+        if value is not None:
+            table.add_row(name.replace("_", " "), _show(value))
     Console().print(table)
+
+
+def _show(value: str | int | bool) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:,}" if isinstance(value, int) else value

@@ -1,6 +1,7 @@
 """`elmore neighbors`: contexts in which a word is used most alike."""
 
 import json
+import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -68,11 +69,11 @@ def neighbors(
     for neighbor in found:
         contexts = [neighbor.context] if in_sentence else [neighbor.context, neighbor.other]
         table.add_row(f"{neighbor.similarity:.3f}", *map(_mark, contexts))
-    console = Console()
     if found:
-        console.print(table)
+        Console().print(table)
     else:
-        console.print(f"no other use of {word!r} in the text", markup=False)
+        other = "" if in_sentence else "second "
+        print(f"no {other}use of {word!r} in the text", file=sys.stderr)
 
 
 def _mark(context: "Context") -> "Text":

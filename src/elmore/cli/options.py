@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable, Iterator
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -91,7 +92,9 @@ def open_sentences(
         form = TextForm.TOKENIZED
     elif form is None:
         form = guess_form(source) if isinstance(source, Path) else TextForm.RAW
-    return read_sentences(source, form=form, language=language, on_bytes=on_bytes)
+    sentences = read_sentences(source, form=form, language=language, on_bytes=on_bytes)
+    # The first sentence is read now: a missing file is noticed before a model is loaded.
+    return chain(list(islice(sentences, 1)), sentences)
 
 
 def load_embedder(model: str | None, **settings: Any) -> "Embedder":

@@ -5,7 +5,6 @@ import json
 import shutil
 import weakref
 import zipfile
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,28 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from elmore.embed.vector_file import (
-    SentenceVectors,
-    explaining_write_errors,
-    hold_lock,
-    join_tokens,
-    replacing,
-    split_tokens,
-)
+from elmore.atomic_file import explaining_write_errors, hold_lock, replace_file
+from elmore.embed.token_escapes import join_escaped, split_escaped
+from elmore.embed.vector_file import DAMAGE, SentenceVectors
 from elmore.errors import DataError
 
 FORMAT = 1
-
-# What zipfile and numpy raise when a chunk was cut short or its bytes were changed.
-_DAMAGE = (
-    OSError,
-    ValueError,
-    KeyError,
-    RuntimeError,  # NotImplementedError among them
-    EOFError,
-    zipfile.BadZipFile,
-    zlib.error,
-)
 
 
 class ChunkFolder:
@@ -54,7 +37,7 @@ class ChunkFolder:
         with explaining_write_errors(self.folder):
             # What a process that was killed in `remove` left.
             shutil.rmtree(_removal_path(self.folder), ignore_errors=True)
-            self.folder.mkdir(exist_ok=True)
+            self.folder.mkdir(parents=True, exist_ok=True)
             _check_ours(self.folder)
             self._release = weakref.finalize(self, hold_lock(self.folder / "lock"))
             try:
@@ -82,7 +65,7 @@ class ChunkFolder:
             "digest": digest,
             "state": None if state is None else list(state),
         }
-        with replacing(path) as temporary, temporary.open("wb") as file:
+        with replace_file(path) as temporary, temporary.open("wb") as file:
             _write_chunk(file, sentences, summary=summary, state=state or {})
         self._chunk_paths.append(path)
         self.num_sentences = num_sentences
@@ -94,7 +77,7 @@ class ChunkFolder:
         for path in self._chunk_paths:
             try:
                 yield from _read_sentences(path)
-            except _DAMAGE as error:
+            except DAMAGE as error:
                 raise DataError(
                     f"{path} was damaged since it was written ({error}); run the same command "
                     "again, and the work from there on is redone"
@@ -106,8 +89,9 @@ class ChunkFolder:
         with explaining_write_errors(self.folder):
             # Renamed first: a process killed between two deletions must not leave half a job.
             self.folder.rename(removal_path)
+            # Before deleting: NFS keeps a file that is open, and then its folder too.
+            self.close()
             shutil.rmtree(removal_path)
-        self.close()
 
     def close(self) -> None:
         """Let other processes use the folder; it keeps what was added."""
@@ -126,7 +110,7 @@ class ChunkFolder:
         if job_path.exists():
             _check_same_job(self.folder, _read_job(job_path), job)
         else:
-            with replacing(job_path) as temporary:
+            with replace_file(job_path) as temporary:
                 temporary.write_text(json.dumps({"format": FORMAT, "job": job}))
         self._find_chunks()
 
@@ -213,7 +197,7 @@ def _write_chunk(
 ) -> None:
     arrays = [sentence.vectors for sentence in sentences]
     assert len({array.dtype for array in arrays}) == 1, "joining would change the bits"
-    lines = "".join(f"{join_tokens(sentence.tokens)}\n" for sentence in sentences)
+    lines = "".join(f"{join_escaped(sentence.tokens)}\n" for sentence in sentences)
     members: dict[str, Any] = {
         "summary": np.array(json.dumps(summary)),
         "lines": np.frombuffer(lines.encode(), np.uint8),
@@ -222,6 +206,10 @@ def _write_chunk(
         **{f"state_{number}": array for number, array in enumerate(state.values())},
     }
     np.savez(file, **members)
+
+
+def _member_names(*, num_states: int) -> set[str]:
+    return {"summary", "lines", "vectors", *(f"state_{number}" for number in range(num_states))}
 
 
 @contextmanager
@@ -238,10 +226,13 @@ def _check_chunk(path: Path) -> dict[str, Any] | None:
             if archive.testzip() is not None:  # compares the checksum of every member
                 return None
         with _load(path) as arrays:
-            return dict(json.loads(str(arrays["summary"])))
+            summary = dict(json.loads(str(arrays["summary"])))
+            # Damage at the end of a zip can hide members from that comparison.
+            is_whole = set(arrays.files) == _member_names(num_states=len(summary["state"] or []))
+            return summary if is_whole else None
     except PermissionError:
         raise
-    except _DAMAGE:
+    except DAMAGE:
         return None
 
 
@@ -251,7 +242,7 @@ def _read_sentences(path: Path) -> Iterator[SentenceVectors]:
         vectors = arrays["vectors"]
     start = 0
     for line in lines:
-        tokens = split_tokens(line)
+        tokens = split_escaped(line)
         end = start + len(tokens)
         # A copy: a view would keep the chunk in memory while the next one is read.
         yield SentenceVectors(tokens=tokens, vectors=vectors[..., start:end, :].copy())

@@ -54,8 +54,13 @@ def load(
         vocabulary=vocabulary,
         revision=revision,
     )
+    try:
+        model = model.to(device)
+    except (AssertionError, RuntimeError) as error:  # what torch raises for a missing device
+        reason = str(error).splitlines()[0]
+        raise ConfigError(f"device {device!r} cannot be used: {reason}; choose cpu") from error
     return Embedder(
-        model.to(device),
+        model,
         state=state,
         mix=mix,
         language=language,

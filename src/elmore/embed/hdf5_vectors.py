@@ -8,7 +8,8 @@ from typing import Any, BinaryIO
 
 import h5py
 
-from elmore.embed.vector_file import SentenceVectors, VectorHeader, join_tokens, split_tokens
+from elmore.embed.token_escapes import join_escaped, split_escaped
+from elmore.embed.vector_file import SentenceVectors, VectorHeader
 from elmore.errors import DataError
 
 # `sentence_to_index` is one JSON text and needs the whole text in memory.
@@ -40,7 +41,7 @@ def write(
             )
             watched.check()
             index.add(sentence.tokens, number=number)
-            lines.append(join_tokens(sentence.tokens))
+            lines.append(join_escaped(sentence.tokens))
             if len(lines) == LINES_PER_BLOCK:
                 _append(stored_lines, lines)
                 lines = []
@@ -145,7 +146,7 @@ def _read_own(file: Any) -> Iterator[SentenceVectors]:
     for start in range(0, len(stored_lines), LINES_PER_BLOCK):
         for number, line in enumerate(stored_lines[start : start + LINES_PER_BLOCK], start=start):
             yield SentenceVectors(
-                tokens=split_tokens(line.decode()), vectors=file[str(number)][...]
+                tokens=split_escaped(line.decode()), vectors=file[str(number)][...]
             )
 
 

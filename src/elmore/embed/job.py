@@ -3,6 +3,7 @@
 import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -67,7 +68,7 @@ def embed_to_file(
         shutil.rmtree(parts, ignore_errors=True)
     started = time.monotonic()
     counter = _Counter(on_progress)
-    with ChunkFolder(parts, job=asdict(header)) as chunks:
+    with ChunkFolder(parts, job=asdict(header)) as chunks, _removing_if_empty(chunks):
         num_resumed = chunks.num_sentences
         rest = _skip_done(iter(sentences), chunks, counter)
         windows = embedder.windows(rest, mix=layers, state=_to_state(chunks.state, embedder))
@@ -114,6 +115,17 @@ def describe_vectors(
         num_layers=embedder.num_layers if choice.keeps_all else None,
         vector_dim=embedder.vector_dim,
     )
+
+
+@contextmanager
+def _removing_if_empty(chunks: ChunkFolder) -> Iterator[None]:
+    """Leave no folder behind when a job fails before its first part is done."""
+    try:
+        yield
+    except BaseException:
+        if chunks.num_sentences == 0:
+            chunks.remove()
+        raise
 
 
 class _Counter:

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from elmore.embed.vector_file import SentenceVectors, VectorHeader, join_tokens, split_tokens
+from elmore.embed.token_escapes import join_escaped, split_escaped
+from elmore.embed.vector_file import SentenceVectors, VectorHeader
 from elmore.errors import DataError
 
 MAX_TEXT_BYTES_IN_MEMORY = 16_000_000
@@ -33,7 +34,7 @@ def write(
         _write_array(archive, "header", np.array(header.to_json()))
         for number, sentence in enumerate(sentences):
             _write_array(archive, str(number), sentence.vectors)
-            text.write(f"{join_tokens(sentence.tokens)}\n".encode())
+            text.write(f"{join_escaped(sentence.tokens)}\n".encode())
         _write_text(archive, "sentences", text)
 
 
@@ -44,11 +45,9 @@ def read(path: Path) -> Iterator[SentenceVectors]:
         with archive.open("sentences.npy") as member:
             npy.read_magic(member)
             npy.read_array_header_1_0(member)
-            # newline: splitting at every kind of line end would cut tokens in two.
-            lines = io.TextIOWrapper(member, encoding="utf-8", newline="\n")
-            for number, line in enumerate(lines):
+            for number, line in enumerate(io.TextIOWrapper(member, encoding="utf-8")):
                 yield SentenceVectors(
-                    tokens=split_tokens(line.removesuffix("\n")),
+                    tokens=split_escaped(line.removesuffix("\n")),
                     vectors=_read_array(archive, str(number)),
                 )
 

@@ -8,12 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from elmore.embed.vector_file import (
-    SentenceVectors,
-    VectorHeader,
-    escape_token,
-    unescape_token,
-)
+from elmore.embed.token_escapes import escape_token, unescape_token
+from elmore.embed.vector_file import SentenceVectors, VectorHeader
 from elmore.errors import DataError, MissingExtraError
 
 try:

@@ -156,10 +156,9 @@ class _Batches:
     def _run(self, places: list[int], *, state: BiLMState | None) -> BiLMState:
         """Run one batch, keep its vectors, and return its final state."""
         sentences = [self.window[place] for place in places]
-        positions = self.runner.cache.find(sentences)
         lengths = [len(sentence) + NUM_MARKERS for sentence in sentences]
         output = self.runner.bilm.contextualize(
-            self.runner.cache.vectors[positions], torch.tensor(lengths), state
+            self.runner.cache.find(sentences), torch.tensor(lengths), state
         )
         choice = self.choice
         layers = output.layers if choice.is_per_sentence else choice(output.layers)

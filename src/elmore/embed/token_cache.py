@@ -25,10 +25,10 @@ class TokenCache:
         self._speller = speller
         self._size = size
         self._places: OrderedDict[str, int] = OrderedDict()
-        self.vectors = self._encode([], with_markers=True)  # (2 + capacity, D)
+        self._vectors = self._encode([], with_markers=True)  # (2 + capacity, D)
 
     def find(self, sentences: Sequence[Sequence[str]]) -> Tensor:
-        """Return (N,) places in `vectors` of the sentences' tokens, markers around each."""
+        """Return the flat (N, D) vectors of the sentences' tokens, markers around each."""
         wanted = dict.fromkeys(token for sentence in sentences for token in sentence)
         missing = []
         for token in wanted:
@@ -44,34 +44,34 @@ class TokenCache:
             positions.append(BEGIN)
             positions.extend(self._places[token] for token in sentence)
             positions.append(END)
-        return torch.tensor(positions, dtype=torch.int64, device=self.vectors.device)
+        return self._vectors[torch.tensor(positions, device=self._vectors.device)]
 
     def clear(self) -> None:
         """Forget all tokens; needed when the encoder's weights have changed."""
         self._places.clear()
-        self.vectors = self._encode([], with_markers=True)
+        self._vectors = self._encode([], with_markers=True)
 
     def _make_room(self, num_wanted: int) -> None:
         """Grow the table to its size, or further for a batch of more distinct tokens than that."""
-        capacity = len(self.vectors) - 2
+        capacity = len(self._vectors) - 2
         if num_wanted + len(self._places) <= capacity:
             return
         wanted = min(max(2 * capacity, num_wanted + len(self._places), 256), self._size)
         wanted = max(wanted, num_wanted)
         if wanted > capacity:
-            grown = self.vectors.new_empty((2 + wanted, self.vectors.shape[1]))
-            grown[: len(self.vectors)] = self.vectors
-            self.vectors = grown
+            grown = self._vectors.new_empty((2 + wanted, self._vectors.shape[1]))
+            grown[: len(self._vectors)] = self._vectors
+            self._vectors = grown
 
     def _add(self, tokens: list[str]) -> None:
         places = []
         for token in tokens:
             free = len(self._places) + 2
             # Tokens of this batch were moved to the end, so the first is not one of them.
-            place = free if free < len(self.vectors) else self._places.popitem(last=False)[1]
+            place = free if free < len(self._vectors) else self._places.popitem(last=False)[1]
             self._places[token] = place
             places.append(place)
-        self.vectors[places] = self._encode(tokens)
+        self._vectors[places] = self._encode(tokens)
 
     @torch.inference_mode()
     def _encode(self, tokens: list[str], *, with_markers: bool = False) -> Tensor:

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from elmore.model.packing import Packing
-from elmore.model.rows import extend_rows, round_up, sigmoid
+from elmore.model.rows import extend_rows, extend_weight, multiply, round_up
 
 
 class ProjectedLSTM(nn.Module):
@@ -48,18 +48,25 @@ class ProjectedLSTM(nn.Module):
         gates_of_input = self._gates_of_input(x)
         hidden = extend_rows(hidden, round_up(len(hidden)))
         cell = extend_rows(cell, round_up(len(cell)))
+        state_weight = extend_weight(self.state_weight)
+        projection_weight = (
+            None if self.projection_weight is None else extend_weight(self.projection_weight)
+        )
+        stretch = torch.full_like(self.bias, 0.5)
+        stretch[2 * cell.shape[1] : 3 * cell.shape[1]] = 1.0
         outputs, final_hidden, final_cell = [], [], []
         start = 0
         next_sizes = [*packing.step_sizes[1:], 0]
         for size, next_size in zip(packing.step_sizes, next_sizes, strict=True):
             # Rows past `size` belong to no sentence; they fill a block, and nobody reads them.
             num_rows = round_up(size)
-            gates = torch.addmm(
-                gates_of_input[start : start + num_rows],
+            gates = multiply(
                 hidden[:num_rows],
-                self.state_weight.t(),
+                state_weight,
+                gates_of_input[start : start + num_rows],
+                num_outputs=len(self.bias),
             )
-            hidden, cell = self._step(gates, cell[:num_rows])
+            hidden, cell = self._step(gates, cell[:num_rows], projection_weight, stretch)
             outputs.append(hidden[:size])
             final_hidden.append(hidden[next_size:size])
             final_cell.append(cell[next_size:size])
@@ -76,17 +83,22 @@ class ProjectedLSTM(nn.Module):
         cell_dim = len(self.bias) // 4
         forget_bias[cell_dim : 2 * cell_dim] = self.forget_bias
         rows = extend_rows(x, round_up(len(x)) + round_up(1))
-        return torch.addmm(self.bias + forget_bias, rows, self.input_weight.t())
+        weight = extend_weight(self.input_weight)
+        return multiply(rows, weight, self.bias + forget_bias, num_outputs=len(self.bias))
 
-    def _step(self, gates: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
+    def _step(
+        self, gates: Tensor, cell: Tensor, projection_weight: Tensor | None, stretch: Tensor
+    ) -> tuple[Tensor, Tensor]:
         """Take a step: (rows, 4C) gates and (rows, C) cells give (rows, P) and (rows, C)."""
+        # All gates by one tanh: sigmoid(x) is tanh(x / 2) / 2 + 1/2, the candidate is tanh itself.
+        gates = torch.tanh(gates * stretch) * stretch + (1 - stretch)
         write, keep, candidate, show = gates.chunk(4, dim=1)
-        cell = sigmoid(keep) * cell + sigmoid(write) * torch.tanh(candidate)
+        cell = keep * cell + write * candidate
         if self.cell_clip is not None:
             cell = cell.clamp(-self.cell_clip, self.cell_clip)
-        hidden = sigmoid(show) * torch.tanh(cell)
-        if self.projection_weight is not None:
-            hidden = hidden @ self.projection_weight.t()
+        hidden = show * torch.tanh(cell)
+        if projection_weight is not None:
+            hidden = multiply(hidden, projection_weight, num_outputs=self.state_weight.shape[1])
             if self.output_clip is not None:
                 hidden = hidden.clamp(-self.output_clip, self.output_clip)
         return hidden, cell

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from elmore.model.rows import extend_rows, round_up, sigmoid
+from elmore.model.rows import apply_linear, extend_rows, round_up, sigmoid
 
 
 class CharacterCNN(nn.Module):
@@ -33,11 +33,13 @@ class CharacterCNN(nn.Module):
     def forward(self, char_ids: Tensor) -> Tensor:
         """Reduce (U, C) character ids to (U, F)."""
         chars = self.embedding(char_ids)  # (U, C, E)
-        strongest = [
-            # A matrix product over windows, since a convolution's bits depend on the batch.
-            convolve(chars.unfold(1, width, 1).transpose(2, 3).flatten(2)).amax(dim=1)
-            for width, convolve in zip(self.widths, self.filters, strict=True)
-        ]
+        strongest = []
+        for width, convolve in zip(self.widths, self.filters, strict=True):
+            assert isinstance(convolve, nn.Linear)
+            windows = chars.unfold(1, width, 1).transpose(2, 3)  # (U, C - width + 1, width, E)
+            # One matrix product over all windows: a convolution's bits depend on the batch.
+            responses = apply_linear(convolve, windows.reshape(-1, width * chars.shape[2]))
+            strongest.append(responses.unflatten(0, windows.shape[:2]).amax(dim=1))
         return self.activation(torch.cat(strongest, dim=1))
 
 
@@ -51,8 +53,8 @@ class Highway(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Map (U, F) to (U, F)."""
-        gate = sigmoid(self.gate(x))
-        return gate * torch.relu(self.transform(x)) + (1 - gate) * x
+        gate = sigmoid(apply_linear(self.gate, x))
+        return gate * torch.relu(apply_linear(self.transform, x)) + (1 - gate) * x
 
 
 class TokenEncoder(nn.Module):
@@ -89,5 +91,5 @@ class TokenEncoder(nn.Module):
             parts.append(x)
         tokens = torch.cat(parts, dim=1)
         if self.projection is not None:
-            tokens = self.projection(tokens)
+            tokens = apply_linear(self.projection, tokens)
         return tokens[:num_tokens]

@@ -61,26 +61,34 @@ def guess_form(path: Path) -> TextForm:
 
 
 def read_sentences(
-    source: Path | BinaryIO, *, form: TextForm, language: Language = Language.EN
+    source: Path | BinaryIO,
+    *,
+    form: TextForm,
+    language: Language = Language.EN,
+    on_bytes: Callable[[int], None] | None = None,
 ) -> Iterator[list[str]]:
     """Yield each sentence's tokens; an empty list ends a document (or is a blank tokenized line).
 
-    The file is opened when the first sentence is asked for, and closed after the last.
+    The file is opened when the first sentence is asked for, and closed after the last; `on_bytes`
+    hears how far into it, compressed or not, the reading has come.
     """
     name = _find_name(source)
-    with _open(source, name=name) as stream:
-        match TextForm(form):
+    form = TextForm(form)
+    max_bytes = MAX_PENDING_CHARS if form in (TextForm.RAW, TextForm.WRAPPED) else -1
+    with _open(source, name=name) as file:
+        stream = _decompress(file, source)
+        pieces = _read_pieces(stream, name=name, max_bytes=max_bytes)
+        if on_bytes is not None and file.seekable():
+            pieces = _watch(pieces, file, on_bytes)
+        match form:
             case TextForm.RAW:
-                pieces = _read_pieces(stream, name=name, max_bytes=MAX_PENDING_CHARS)
                 yield from _collapse_breaks(_split_lines(pieces, language=language))
             case TextForm.WRAPPED:
-                pieces = _read_pieces(stream, name=name, max_bytes=MAX_PENDING_CHARS)
                 paragraphs = _join_lines(pieces, joint="" if language == Language.ZH else " ")
                 yield from _collapse_breaks(_split_lines(paragraphs, language=language))
             case TextForm.TOKENIZED:
-                yield from map(_split_fields, _read_pieces(stream, name=name))
+                yield from map(_split_fields, pieces)
             case TextForm.CONLLU:
-                pieces = _read_pieces(stream, name=name)
                 yield from _collapse_breaks(_read_conllu(pieces, name=name))
 
 
@@ -93,12 +101,11 @@ def _find_name(source: Path | BinaryIO) -> str:
 
 
 def _open(source: Path | BinaryIO, *, name: str) -> AbstractContextManager[BinaryIO]:
-    """Open a file, through its decompressor if its name asks for one; leave a stream as it is."""
+    """Open a file; leave a stream as it is."""
     if not isinstance(source, Path):
         return nullcontext(source)
-    open_file = _OPENERS.get(source.suffix.lower(), open)
     try:
-        stream: BinaryIO = open_file(source, "rb")
+        return source.open("rb")
     except FileNotFoundError:
         raise DataError(f"there is no file {name}; check its path") from None
     except IsADirectoryError:
@@ -107,7 +114,21 @@ def _open(source: Path | BinaryIO, *, name: str) -> AbstractContextManager[Binar
         raise DataError(f"{name} may not be read by this user; change its permissions") from None
     except (OSError, ValueError) as error:
         raise DataError(f"{name} cannot be opened ({error}); check its path") from None
-    return stream
+
+
+def _decompress(file: BinaryIO, source: Path | BinaryIO) -> BinaryIO:
+    """Put a decompressor before a file if its name asks for one."""
+    opener = _OPENERS.get(source.suffix.lower()) if isinstance(source, Path) else None
+    return file if opener is None else opener(file, "rb")
+
+
+def _watch(
+    pieces: Iterator[_Piece], file: BinaryIO, on_bytes: Callable[[int], None]
+) -> Iterator[_Piece]:
+    """Tell how far the reading has come."""
+    for piece in pieces:
+        on_bytes(file.tell())
+        yield piece
 
 
 def _read_pieces(stream: BinaryIO, *, name: str, max_bytes: int = -1) -> Iterator[_Piece]:

@@ -38,7 +38,7 @@ def _find_starts(paragraph: str) -> list[int]:
     """Return where sentences of a script with spaced words start."""
     stop = _STOP.search(paragraph)
     if stop is None or len(paragraph[stop.start() :].split(maxsplit=1)) < 2:
-        return []  # most lines of a corpus: looking no further is a third faster
+        return []  # most lines of a corpus; sparing nupunkt makes reading 1.5 times as fast
 
     from nupunkt import sent_spans  # noqa: PLC0415 (takes 0.1 s)
 

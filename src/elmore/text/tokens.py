@@ -114,12 +114,12 @@ def _split_clitics(word: str) -> list[str]:
 @cache
 def _chunk_pattern() -> re.Pattern[str]:
     """Compile the rules; the first that fits wins. A word takes its period and clitics along."""
-    # Every repetition is possessive or bounded, so that no text takes more than linear time.
+    # Repetitions are possessive, so that no text takes more than linear time.
     # The class of attached characters is slow to try, so ASCII is turned away before it.
     marks = rf"(?![\x00-\x7f])[{_attached_characters()}]++"
     attached = rf"(?:{marks})?+"
     word = rf"(?:[^\W_]++|{marks})++"
-    inner = r"[-‐‑'’·״_&@.]|\.-|(?<=\d)[,:/](?=\d)|\+(?=[\w.-]{1,64}@)"
+    inner = r"[-‐‑'’·״_&@.]|\.-|(?<=\d)[,:/](?=\d)|\+(?=[\w.-]++@)"
     rules = (
         # Most tokens; the other rules would agree, but slowly.
         r"[^\W_]++(?=[ ,])(?!,\d)",

@@ -17,22 +17,29 @@ UNITS_WHEN_RUNNING = NUM_BYTE_UNITS + 1
 def read_options(options: Mapping[str, Any], *, name: str, num_words: int | None) -> ModelConfig:
     """Return the settings of a model; `num_words` if its tokens come from an embedding file."""
     if options.get("bidirectional", True) is not True:
-        raise ModelError("the options say 'bidirectional': false; elmore runs models of both ways")
+        raise ModelError("'bidirectional' is not true; elmore runs models that read both ways")
     try:
         lstm = _read_lstm(_object(options, "lstm"))
-        characters = _read_characters(_object(options, "char_cnn")) if num_words is None else None
+        words = characters = None
+        if num_words is not None:
+            words = WordConfig(num_words=num_words, embedding_dim=lstm.output_dim)
+        elif "char_cnn" in options:
+            characters = _read_characters(_object(options, "char_cnn"))
+        else:
+            raise ModelError(
+                "there is no 'char_cnn', so tokens are word vectors; give their file and "
+                "vocabulary too (--token-embeddings, --vocabulary)"
+            )
         token_dim = characters.output_dim if characters else lstm.output_dim
         return ModelConfig(
             lstm=lstm,
             characters=characters,
-            words=WordConfig(num_words=num_words, embedding_dim=lstm.output_dim)
-            if num_words is not None
-            else None,
+            words=words,
             has_token_projection=token_dim != lstm.output_dim,
             about=About(name=name, source="bilm-tf", trained_on=_describe_training(options)),
         )
     except ConfigError as error:
-        raise ModelError(f"the options do not describe a model: {error}") from error
+        raise ModelError(f"the options describe no model: {error!s:.300}") from error
 
 
 def make_options(config: ModelConfig) -> dict[str, Any]:
@@ -66,9 +73,12 @@ def _read_lstm(lstm: Mapping[str, Any]) -> LSTMConfig:
     cell_dim, output_dim = _value(lstm, "dim"), _value(lstm, "projection_dim")
     if isinstance(cell_dim, int) and isinstance(output_dim, int) and output_dim > cell_dim:
         raise ModelError(
-            f"the options project {cell_dim} cells to {output_dim} numbers; "
-            "a projection narrows, so 'projection_dim' is at most 'dim'"
+            f"'projection_dim' {output_dim} is more than 'dim' {cell_dim}; "
+            "bilm-tf's projections only narrow, so give the options that belong to the weights"
         )
+    has_residuals = lstm.get("use_skip_connections", False)
+    if not isinstance(has_residuals, bool):
+        raise ModelError(f"'use_skip_connections' is {has_residuals!r:.60}; give true or false")
     return LSTMConfig(
         num_layers=lstm.get("n_layers", 1),
         cell_dim=cell_dim,
@@ -76,16 +86,14 @@ def _read_lstm(lstm: Mapping[str, Any]) -> LSTMConfig:
         has_projection=output_dim != cell_dim,
         cell_clip=_read_clip(lstm.get("cell_clip")),
         output_clip=_read_clip(lstm.get("proj_clip")),
-        has_residuals=bool(_value(lstm, "use_skip_connections")),
+        has_residuals=has_residuals,
     )
 
 
 def _read_characters(char_cnn: Mapping[str, Any]) -> CharacterConfig:
     num_units = char_cnn.get("n_characters", UNITS_WHEN_RUNNING)
     if num_units not in (NUM_BYTE_UNITS, UNITS_WHEN_RUNNING):
-        raise ModelError(f"the options have 'n_characters': {num_units!r}; wanted 261 or 262")
-    if char_cnn.get("projection_after_highway", True) is not True:
-        raise ModelError("the options say 'projection_after_highway': false, which no peer runs")
+        raise ModelError(f"'n_characters' is {num_units!r:.60}; a model of bytes has 261 or 262")
     return CharacterConfig(
         units=Units.BYTES,
         num_units=NUM_BYTE_UNITS,
@@ -94,24 +102,24 @@ def _read_characters(char_cnn: Mapping[str, Any]) -> CharacterConfig:
         embedding_dim=_value(_object(char_cnn, "embedding"), "dim"),
         filters=_value(char_cnn, "filters"),
         activation=_value(char_cnn, "activation"),
-        num_highway_layers=char_cnn.get("n_highway") or 0,
+        num_highway_layers=0 if char_cnn.get("n_highway") is None else char_cnn["n_highway"],
     )
 
 
 def _read_clip(clip: Any) -> Any:
-    return clip if clip else None  # AllenNLP takes 0 for "none" too
+    return None if clip == 0 else clip  # AllenNLP takes 0 for "none" too
 
 
 def _object(options: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     value = _value(options, key)
     if not isinstance(value, Mapping):
-        raise ModelError(f"the options have {key!r}: {value!r:.60}; it must be an object")
+        raise ModelError(f"{key!r} is {value!r:.60}; it must be an object of settings")
     return value
 
 
 def _value(options: Mapping[str, Any], key: str) -> Any:
     if key not in options:
-        raise ModelError(f"the options lack {key!r}; give the options.json that bilm-tf wrote")
+        raise ModelError(f"there is no {key!r}; give the options.json that bilm-tf wrote")
     return options[key]
 
 

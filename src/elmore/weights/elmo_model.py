@@ -5,16 +5,17 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import torch
 from huggingface_hub import PyTorchModelHubMixin
 from torch import Tensor, nn
 
 from elmore.build import build_bilm, build_speller, initialize, weight_shapes
-from elmore.config import About, ModelConfig
+from elmore.config import About, ModelConfig, Units
 from elmore.errors import ModelError
 from elmore.text.batches import Batch, make_batch
+from elmore.text.characters import NUM_BYTE_UNITS
 from elmore.weights.hub import find_folder
 from elmore.weights.model_folder import read_folder, write_folder
 
@@ -35,6 +36,7 @@ class ElmoModel(
         self, config: ModelConfig, *, characters: Sequence[str] = (), words: Sequence[str] = ()
     ) -> None:
         super().__init__()
+        _check_lists(config, characters=characters, words=words)
         self.config = config
         self.characters = list(characters)
         self.words = list(words)
@@ -56,25 +58,38 @@ class ElmoModel(
             digest.update(tensor.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes())
         return digest.hexdigest()
 
+    # The mixin's own two methods read a local config unchecked, and delete the config.json of
+    # whatever folder they are to write to, so both are replaced whole.
+
     @classmethod
-    def from_pretrained(  # the mixin's reads a local config unchecked, so it is replaced whole
-        cls, pretrained_model_name_or_path: str | Path, **hub_options: Any
-    ) -> Self:
+    def from_pretrained(cls, pretrained_model_name_or_path: str | Path, **hub_options: Any) -> Self:
         """Load a model folder, or a model of the hub (`owner/name`); a folder needs no network."""
-        folder = find_folder(pretrained_model_name_or_path, **hub_options)
-        saved = read_folder(folder)
-        return assemble_model(
+        saved = read_folder(find_folder(pretrained_model_name_or_path, **hub_options))
+        model = assemble_model(
             saved.config, saved.tensors, characters=saved.characters, words=saved.words
         )
+        return cast(Self, model)
 
-    def _save_pretrained(self, save_directory: Path) -> None:
+    def save_pretrained(
+        self,
+        save_directory: str | Path,
+        *,
+        repo_id: str | None = None,
+        push_to_hub: bool = False,
+        **hub_options: Any,
+    ) -> str | None:
+        """Write a model folder; with `push_to_hub` upload it too, and return where it went."""
+        folder = Path(save_directory)
         write_folder(
-            save_directory,
+            folder,
             config=self.config,
             tensors=self.bilm.state_dict(),
             characters=self.characters,
             words=self.words,
         )
+        if not push_to_hub:
+            return None
+        return str(self.push_to_hub(repo_id or folder.name, **hub_options))
 
 
 def assemble_model(
@@ -83,7 +98,7 @@ def assemble_model(
     *,
     characters: Sequence[str] = (),
     words: Sequence[str] = (),
-) -> Any:
+) -> ElmoModel:
     """Build a model around weights that are there already; the initial state may be left out."""
     shapes = weight_shapes(config)
     initial = {name: torch.zeros(shapes[name]) for name in ("initial_hidden", "initial_cell")}
@@ -103,3 +118,24 @@ def new_model(config: ModelConfig, *, seed: int, **lists: Sequence[str]) -> Elmo
     model = ElmoModel(config, **lists)
     initialize(model.bilm, seed=seed)
     return model.eval()
+
+
+def _check_lists(config: ModelConfig, *, characters: Sequence[str], words: Sequence[str]) -> None:
+    """Refuse lists that would give a token an id without a vector."""
+    settings = config.characters
+    if settings and settings.units is Units.BYTES and settings.num_units != NUM_BYTE_UNITS:
+        raise ModelError(
+            f"a model of bytes has {NUM_BYTE_UNITS} units, its settings say {settings.num_units}; "
+            "correct num_units"
+        )
+    num_characters = settings.num_units if settings and settings.units is Units.CHARACTERS else 0
+    num_words = config.words.num_words if config.words else 0
+    for name, entries, number in (
+        ("characters", characters, num_characters),
+        ("words", words, num_words),
+    ):
+        if len(entries) != number:
+            raise ModelError(
+                f"the list of {name} has {len(entries)} entries for {number} vectors; "
+                "give the list that belongs to the model"
+            )

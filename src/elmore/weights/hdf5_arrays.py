@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from math import prod
 from pathlib import Path
 
 import h5py
@@ -9,29 +10,32 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elmore.errors import ModelError
+from elmore.weights.bounded_file import check_file
 
 FloatArray = NDArray[np.float32]
 Shape = tuple[int, ...]
 
-# Weights hardly compress; a dataset this many times larger than its bytes in the file is a bomb.
-MAX_COMPRESSION = 100
+# Weights hardly compress; arrays this many times larger than their file were never stored in it.
+MAX_EXPANSION = 10
+# What h5py raises at a damaged file, by the place of the damage.
+HDF5_ERRORS = (OSError, RuntimeError, LookupError, ValueError, TypeError, ArithmeticError)
 
 
 @contextmanager
 def open_hdf5(path: Path) -> Iterator[h5py.File]:
     """Open a file for reading; whatever HDF5 finds wrong with it becomes one sentence."""
-    if not path.is_file():
-        raise ModelError(f"there is no weight file {path}; check the path")
+    check_file(path)
     try:
-        with h5py.File(path, "r") as file:
+        with h5py.File(path, "r", locking=False) as file:
             yield file
-    except (OSError, RuntimeError, KeyError, ValueError) as error:
+    except (*HDF5_ERRORS, MemoryError) as error:
         raise ModelError(f"{path} is not whole HDF5 ({error}); get it again") from error
 
 
 def read_arrays(file: h5py.File, shapes: Mapping[str, Shape]) -> dict[str, FloatArray]:
     """Read the named arrays, all checked before the first is read."""
     datasets = {name: _find_dataset(file, name, shape) for name, shape in shapes.items()}
+    _check_sizes(file, list(datasets.values()))
     return {name: _read(file, name, dataset) for name, dataset in datasets.items()}
 
 
@@ -39,6 +43,7 @@ def has_dataset(file: h5py.File, name: str) -> bool:
     """Tell whether `name` leads to a dataset inside this very file."""
     node = file
     for part in name.split("/"):
+        # A link to elsewhere could make the model read, and pass on, any other file.
         if not isinstance(node, h5py.Group) or not isinstance(
             node.get(part, getlink=True), h5py.HardLink
         ):
@@ -48,25 +53,39 @@ def has_dataset(file: h5py.File, name: str) -> bool:
 
 
 def _find_dataset(file: h5py.File, name: str, shape: Shape) -> h5py.Dataset:
-    # Links and storage outside the file could make it read, and pass on, any other file.
     if not has_dataset(file, name):
-        raise ModelError(f"{file.filename} lacks the array {name!r} that its options call for")
+        raise ModelError(
+            f"{file.filename} lacks the array {name!r} that its options call for; "
+            "give the options that belong to these weights"
+        )
     dataset = file[name]
     if dataset.external or dataset.is_virtual:
         raise ModelError(f"{file.filename}: {name!r} is stored in another file; copy it in")
     if dataset.shape != shape:
         raise ModelError(
-            f"{file.filename}: {name!r} has shape {dataset.shape}, its options call for {shape}; "
-            "give the options that belong to these weights"
+            f"{file.filename}: {name!r} has shape {dataset.shape}, wanted {shape}; "
+            "give the options, and the vocabulary if there is one, that belong to it"
         )
     if dataset.dtype.kind != "f":
-        raise ModelError(f"{file.filename}: {name!r} holds {dataset.dtype}, not float numbers")
-    stored = dataset.id.get_storage_size()
-    if dataset.size * dataset.dtype.itemsize > MAX_COMPRESSION * stored:
         raise ModelError(
-            f"{file.filename}: {name!r} declares {dataset.size} numbers but holds {stored} bytes"
+            f"{file.filename}: {name!r} holds {dataset.dtype}, not float numbers; get it again"
         )
     return dataset
+
+
+def _check_sizes(file: h5py.File, datasets: list[h5py.Dataset]) -> None:
+    """Refuse arrays that were declared but never stored, before memory is taken for them."""
+    declared = sum(dataset.size * max(dataset.dtype.itemsize, 4) for dataset in datasets)
+    size = Path(file.filename).stat().st_size
+    # A chunk is unpacked whole, however little of it the array covers.
+    has_large_chunks = any(
+        dataset.chunks is not None and prod(dataset.chunks) > dataset.size for dataset in datasets
+    )
+    if declared > MAX_EXPANSION * size or has_large_chunks:
+        raise ModelError(
+            f"{file.filename} declares {declared:,} bytes of weights or more and has {size:,}; "
+            "get it again"
+        )
 
 
 def _read(file: h5py.File, name: str, dataset: h5py.Dataset) -> FloatArray:
@@ -78,6 +97,10 @@ def _read(file: h5py.File, name: str, dataset: h5py.Dataset) -> FloatArray:
 
 def write_arrays(path: Path, arrays: Mapping[str, FloatArray]) -> None:
     """Write contiguous float32 datasets without attributes, as bilm-tf does."""
-    with h5py.File(path, "w") as file:
-        for name, array in arrays.items():
-            file.create_dataset(name, data=np.ascontiguousarray(array, dtype=np.float32))
+    try:
+        # `replace_file` holds a lock on the path already, of the kind HDF5 would wait for.
+        with h5py.File(path, "w", locking=False) as file:
+            for name, array in arrays.items():
+                file.create_dataset(name, data=np.ascontiguousarray(array, dtype=np.float32))
+    except RuntimeError as error:  # what h5py makes of a full disk when it closes the file
+        raise OSError(str(error)) from error

@@ -6,28 +6,38 @@ from typing import Any
 
 from elmore.errors import ModelError
 
-HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
+HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+", re.ASCII)
 FILES = ["config.json", "model.safetensors", "vocabulary.txt", "characters.txt", "README.md"]
 
 
 def find_folder(source: str | Path, **hub_options: Any) -> Path:
     """Return the local folder of a model, fetched first if `source` is an id of the hub."""
-    folder = Path(source).expanduser()
-    if folder.exists():
-        return folder
-    if isinstance(source, Path) or not HUB_ID.fullmatch(source) or source.startswith("."):
-        raise ModelError(f"there is no model at {source}; give a folder, a file or a hub id")
+    if _exists(source):
+        return Path(source).expanduser()
+    if isinstance(source, Path) or not HUB_ID.fullmatch(source):
+        raise ModelError(
+            f"there is no model at {str(source)!r:.200}; give a folder, a file or a hub id"
+        )
     return Path(_fetch(source, **hub_options))
+
+
+def _exists(source: str | Path) -> bool:
+    try:
+        return source != "" and Path(source).expanduser().exists()
+    except (OSError, RuntimeError):  # a name too long, or the home of nobody
+        return False
 
 
 def _fetch(hub_id: str, **hub_options: Any) -> str:
     from huggingface_hub import snapshot_download  # noqa: PLC0415  a local model never needs it
-    from huggingface_hub.errors import HfHubHTTPError  # noqa: PLC0415
 
     try:
         return snapshot_download(hub_id, allow_patterns=FILES, **hub_options)
-    except (HfHubHTTPError, OSError, ValueError) as error:
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    except TypeError:
+        raise  # an option that the hub does not have is the caller's bug
+    except Exception as error:  # the hub's library lets errors of several others through
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise ModelError(
-            f"there is no folder {hub_id!r} here, and the hub gave no such model ({reason})"
+            f"there is no folder {hub_id!r} here, and the hub gave no such model ({reason:.200}); "
+            "check the name, and the network"
         ) from error

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from elmore.config import About, CharacterConfig, LSTMConfig, ModelConfig
 from elmore.errors import ModelError
-from elmore.weights.bilm_tf import read_bilm_tf
+from elmore.weights.bilm_tf import OPTIONS, TOKEN_EMBEDDINGS, read_bilm_tf
 from elmore.weights.elmo_model import ElmoModel, new_model
 from elmore.weights.hub import find_folder
 from elmore.weights.json_file import read_json
@@ -30,10 +30,14 @@ def load_model(
     if source is None:
         return default_model()
     path = find_folder(source, **({"revision": revision} if revision else {}))
-    if path.is_dir() and (path / "model.safetensors").exists():
-        return ElmoModel.from_pretrained(path)
-    if path.is_dir() and (path / "encoder.pkl").exists():
-        return read_many_langs(path)
+    is_model_folder = (path / "model.safetensors").exists()
+    if is_model_folder or (path / "encoder.pkl").exists():
+        if options or token_embeddings or vocabulary:
+            raise ModelError(
+                f"{path} has all it needs; options, token embeddings and a vocabulary go with "
+                "HDF5 weights only"
+            )
+        return ElmoModel.from_pretrained(path) if is_model_folder else read_many_langs(path)
     weights = _find_weights(path)
     return read_bilm_tf(
         weights,
@@ -63,14 +67,16 @@ def default_model() -> ElmoModel:
 def _find_weights(path: Path) -> Path:
     """Return the HDF5 file that a path is, or that a folder holds."""
     if path.is_file():
-        if path.suffix not in HDF5_SUFFIXES:
+        if path.suffix.lower() not in HDF5_SUFFIXES:
             raise ModelError(
                 f"{path} is not a model: give a model folder, an ELMoForManyLangs folder or "
                 f"weights ending in {' or '.join(HDF5_SUFFIXES)}"
             )
         return path
-    found = sorted(file for file in path.iterdir() if file.suffix in HDF5_SUFFIXES)
-    found = [file for file in found if file.name != "token_embeddings.hdf5"]
+    if not path.is_dir():
+        raise ModelError(f"{path} is neither a file nor a folder; give one of a model")
+    found = [file for file in sorted(path.iterdir()) if file.suffix.lower() in HDF5_SUFFIXES]
+    found = [file for file in found if file.name != TOKEN_EMBEDDINGS]
     if len(found) != 1:
         raise ModelError(
             f"{path} holds no model.safetensors, no encoder.pkl and {len(found)} HDF5 files; "
@@ -81,11 +87,20 @@ def _find_weights(path: Path) -> Path:
 
 def _find_options(weights: Path) -> Path:
     """Return the options beside published weights, whatever of the usual names they have."""
-    names = [weights.stem.replace("weights", "options") + ".json", "options.json"]
-    for name in names:
-        if (weights.parent / name).is_file():
+    for name in (weights.stem.replace("weights", "options") + ".json", OPTIONS):
+        if (weights.parent / name).exists():
             return weights.parent / name
-    others = [path for path in weights.parent.glob("*.json") if "lstm" in read_json(path)]
+    others = [path for path in sorted(weights.parent.glob("*.json")) if _has_lstm(path)]
     if len(others) == 1:
         return others[0]
-    raise ModelError(f"there are no options beside {weights}; pass them: --options options.json")
+    raise ModelError(
+        f"there are {len(others)} files of options beside {weights}; pass the one that belongs to "
+        "it (--options options.json)"
+    )
+
+
+def _has_lstm(path: Path) -> bool:
+    try:
+        return "lstm" in read_json(path)
+    except ModelError:
+        return False  # some other file that came to lie here

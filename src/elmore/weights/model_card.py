@@ -1,17 +1,20 @@
 """The README.md of a model folder: what a person should know before using the model."""
 
-from elmore.config import ModelConfig
+import json
+import re
+
+from elmore.config import About, ModelConfig
 
 # A card without this line was written by hand, and is never overwritten.
 GENERATED = "<!-- made by elmore; remove this line to keep your own text -->"
+# What the hub takes for a license or a language; it refuses a card with anything else.
+LICENSE_ID = re.compile(r"[a-z0-9][a-z0-9.+-]*")
+LANGUAGE_CODE = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9-]+)?")
 
 
 def write_card(config: ModelConfig, *, num_weights: int) -> str:
     """Return the card in Markdown, with the header that the hub reads."""
     about = config.about
-    header = ["---", "library_name: elmore", "tags: [elmo, bilm, contextual-word-embeddings]"]
-    header += [f"license: {about.license}"] if about.license else []
-    header += [f"language: {about.language}"] if about.language else []
     rows = [
         ("layers", f"{config.num_mixed_layers}, of {config.vector_dim} numbers a token"),
         (
@@ -23,34 +26,47 @@ def write_card(config: ModelConfig, *, num_weights: int) -> str:
         ("weights", f"{num_weights:,}"),
         ("made from", about.source),
         ("trained on", describe_training(config)),
+        ("language", about.language or "not recorded"),
         ("license", about.license or "not recorded"),
     ]
-    table = ["| | |", "|---|---|", *(f"| {name} | {value} |" for name, value in rows)]
-    use = [
+    lines = [
+        *_write_header(about),
+        GENERATED,
+        f"# {_one_line(about.name)}",
+        "",
+        "A bidirectional language model for contextual word vectors (ELMo).",
+        "",
+        "| | |",
+        "|---|---|",
+        *(f"| {name} | {_one_line(value)} |" for name, value in rows),
+        *(["", about.notes] if about.notes else []),
+        "",
         "```python",
         "import elmore",
         "",
         'embedder = elmore.load("this/folder")',
         'vectors = embedder.embed(["The bank of the river ."])',
         "```",
+        "",
     ]
-    notes = ["", about.notes] if about.notes else []
-    return "\n".join(
-        [
-            *header,
-            "---",
-            GENERATED,
-            f"# {about.name}",
-            "",
-            "A bidirectional language model for contextual word vectors (ELMo).",
-            "",
-            *table,
-            *notes,
-            "",
-            *use,
-            "",
-        ]
-    )
+    return "\n".join(lines)
+
+
+def _write_header(about: About) -> list[str]:
+    """Return YAML whose strings are JSON's, so that `no` is Norwegian and not false."""
+    header = ["---", "library_name: elmore", "tags: [elmo, bilm, contextual-word-embeddings]"]
+    if about.license and LICENSE_ID.fullmatch(about.license):
+        header.append(f"license: {json.dumps(about.license)}")
+    elif about.license:
+        header += ["license: other", f"license_name: {json.dumps(about.license)}"]
+    if about.language and LANGUAGE_CODE.fullmatch(about.language):
+        header.append(f"language: {json.dumps(about.language)}")
+    return [*header, "---"]
+
+
+def _one_line(text: str) -> str:
+    """Keep a text inside its heading or its cell of a table."""
+    return " ".join(text.split()).replace("|", "\\|")
 
 
 def describe_tokens(config: ModelConfig) -> str:

@@ -17,6 +17,7 @@ from elmore.build import weight_shapes
 from elmore.config import ModelConfig, Units
 from elmore.errors import ConfigError, ModelError
 from elmore.text.vocabulary import read_entries, write_entries
+from elmore.weights.bounded_file import check_file
 from elmore.weights.json_file import read_json, write_json
 from elmore.weights.model_card import GENERATED, write_card
 
@@ -27,6 +28,9 @@ CONFIG, WEIGHTS, WORDS, CHARACTERS, CARD = (
     "characters.txt",
     "README.md",
 )
+# The names and shapes of the largest network that settings can describe have a fifth of this.
+MAX_HEADER_BYTES = 1 << 20
+FLOAT_TYPES = ("F16", "BF16", "F32", "F64")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,73 +53,117 @@ def write_folder(
 ) -> None:
     """Write a model; each file is replaced whole, and a card written by hand is kept."""
     check_target(folder)
+    for entries in (characters, words):
+        _check_entries(entries)
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     with replace_file(folder / WEIGHTS) as temporary:
-        save_file(plain, temporary, metadata={"format": "pt"})
+        _write_tensors(temporary, plain)
+        # Until its settings are back, a half-replaced model cannot be loaded by mistake.
+        (folder / CONFIG).unlink(missing_ok=True)
     for name, entries in ((WORDS, words), (CHARACTERS, characters)):
         if entries:
             with replace_file(folder / name) as temporary:
                 write_entries(temporary, entries)
         else:
             (folder / name).unlink(missing_ok=True)
-    with replace_file(folder / CONFIG) as temporary:
-        write_json(temporary, config.to_json())
     card = folder / CARD
-    if not card.exists() or GENERATED in card.read_text(encoding="utf-8", errors="replace"):
+    if not card.is_file() or GENERATED in card.read_text(encoding="utf-8", errors="replace"):
         num_weights = sum(tensor.numel() for tensor in plain.values())
         with replace_file(card) as temporary:
-            temporary.write_text(write_card(config, num_weights=num_weights), encoding="utf-8")
+            text = write_card(config, num_weights=num_weights)
+            temporary.write_text(text, encoding="utf-8", errors="replace")
+    with replace_file(folder / CONFIG) as temporary:
+        write_json(temporary, config.to_json())
 
 
 def check_target(folder: Path) -> None:
     """Refuse to mix a model into a folder of other things."""
     if folder.exists() and not folder.is_dir():
         raise ModelError(f"{folder} is a file; give a folder for the model")
-    if folder.is_dir() and any(folder.iterdir()) and not (folder / WEIGHTS).exists():
+    if not folder.is_dir():
+        return
+    # A cloned hub repository has hidden files, and perhaps a card, before it has a model.
+    files = {path.name for path in folder.iterdir() if not path.name.startswith(".")} - {CARD}
+    if files and (WEIGHTS not in files or not _is_ours(folder)):
         raise ModelError(f"{folder} holds other files; give an empty or a new folder for the model")
+
+
+def _is_ours(folder: Path) -> bool:
+    """Tell whether a folder with weights is a model of elmore, or of one half replaced."""
+    if not (folder / CONFIG).exists():
+        return True
+    try:
+        return "lstm" in read_json(folder / CONFIG)
+    except ModelError:
+        return False
+
+
+def _check_entries(entries: Sequence[str]) -> None:
+    """Refuse an entry that a list of lines cannot keep."""
+    for entry in entries:
+        if "\n" in entry or entry.endswith("\r") or any("\ud800" <= c <= "\udfff" for c in entry):
+            raise ModelError(
+                f"{entry!r:.60} cannot be kept as a line of a vocabulary; take it out of the list"
+            )
+
+
+def _write_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
+    try:
+        save_file(tensors, path, metadata={"format": "pt"})
+    except SafetensorError as error:  # a full disk
+        raise OSError(str(error)) from error
 
 
 def read_folder(folder: Path) -> SavedModel:
     """Read a model; what the settings call for is compared with the weights before any is read."""
-    settings = read_json(folder / CONFIG)
-    try:
-        config = ModelConfig.from_json(settings)
-    except ConfigError as error:
-        raise ModelError(f"{folder / CONFIG}: {error}") from error
+    config = _read_config(folder / CONFIG)
+    characters, words = config.characters, config.words
+    has_list = characters is not None and characters.units is Units.CHARACTERS
     return SavedModel(
         config=config,
-        tensors=_read_tensors(folder / WEIGHTS, weight_shapes(config)),
-        characters=_read_list(
-            folder / CHARACTERS,
-            size=config.characters.num_units
-            if config.characters and config.characters.units is Units.CHARACTERS
-            else None,
-        ),
-        words=_read_list(folder / WORDS, size=config.words.num_words if config.words else None),
+        tensors=_read_tensors(folder / WEIGHTS, config),
+        characters=_read_list(folder / CHARACTERS) if has_list else [],
+        words=_read_list(folder / WORDS) if words is not None else [],
     )
 
 
-def _read_list(path: Path, *, size: int | None) -> list[str]:
-    """Read the list that goes with a table of `size` vectors, if there is such a table."""
-    if size is None:
-        return []
-    entries = read_entries(path)
-    if len(entries) != size:
-        raise ModelError(f"{path} has {len(entries)} lines for {size} vectors; get it again")
-    return entries
+def _read_config(path: Path) -> ModelConfig:
+    settings = read_json(path)
+    if "lstm" not in settings:
+        raise ModelError(f"{path} has no 'lstm'; it is not the config.json of an elmore model")
+    try:
+        return ModelConfig.from_json(settings)
+    except ConfigError as error:
+        raise ModelError(f"{path}: {error!s:.300}") from error
 
 
-def _read_tensors(path: Path, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Tensor]:
-    if not path.is_file():
-        raise ModelError(f"there are no weights {path}; the folder is not a whole model")
+def _read_list(path: Path) -> list[str]:
+    check_file(path)
+    return read_entries(path)
+
+
+def _read_tensors(path: Path, config: ModelConfig) -> dict[str, Tensor]:
+    _check_header(path)
+    shapes = weight_shapes(config)
     try:
         with safe_open(path, framework="pt") as file:
             names = set(file.keys())
+            if not names <= set(shapes):
+                raise ModelError(
+                    f"{path}: its settings have no weight {min(names - set(shapes))!r:.60}; "
+                    "give the config.json that belongs to it"
+                )
             for name, shape in shapes.items():
-                found = tuple(file.get_slice(name).get_shape()) if name in names else None
-                if found != shape:
+                found = file.get_slice(name) if name in names else None
+                if found is None or tuple(found.get_shape()) != shape:
                     raise ModelError(
-                        f"{path}: weight {name!r} has shape {found}, its settings call for {shape}"
+                        f"{path}: weight {name!r} has shape {found and tuple(found.get_shape())}, "
+                        f"its settings call for {shape}; give the config.json that belongs to it"
+                    )
+                if found.get_dtype() not in FLOAT_TYPES:
+                    raise ModelError(
+                        f"{path}: weight {name!r} holds {found.get_dtype()}, not float numbers; "
+                        "get it again"
                     )
             tensors = {name: file.get_tensor(name).to(torch.float32) for name in shapes}
     except (SafetensorError, OSError) as error:
@@ -124,3 +172,15 @@ def _read_tensors(path: Path, shapes: Mapping[str, tuple[int, ...]]) -> dict[str
         if not bool(torch.isfinite(tensor).all()):
             raise ModelError(f"{path}: weight {name!r} has numbers that are not finite")
     return tensors
+
+
+def _check_header(path: Path) -> None:
+    """Refuse a header that only parsing it would fill the memory."""
+    size = check_file(path)
+    try:
+        with path.open("rb") as file:
+            header_size = int.from_bytes(file.read(8), "little")
+    except OSError as error:
+        raise ModelError(f"cannot read {path}: {error.strerror}; check the path") from error
+    if header_size > min(MAX_HEADER_BYTES, size - 8):
+        raise ModelError(f"{path} is not whole safetensors; get it again")

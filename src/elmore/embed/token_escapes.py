@@ -1,0 +1,51 @@
+r"""Tokens as plain lines of text, whatever characters they have.
+
+HDF5 strings cannot hold NUL, UTF-8 cannot hold lone surrogates, and a line of tokens needs tab and
+newline for itself. One rule for all vector files; "\e" tells [""] from [].
+"""
+
+import re
+from collections.abc import Sequence
+
+_ESCAPES = {"\\": r"\\", "\0": r"\0", "\t": r"\t", "\n": r"\n", "\r": r"\r"}
+_UNESCAPES = {escape[1]: character for character, escape in _ESCAPES.items()} | {"e": ""}
+_ESCAPED = re.compile(r"\\(?:u([0-9a-f]{4})|(.))")
+_TO_ESCAPE = re.compile("[\\\\\0\t\n\r\ud800-\udfff]")
+
+
+def escape_token(token: str) -> str:
+    r"""Spell a token without NUL, tab, newline, carriage return or lone surrogates.
+
+    >>> print(escape_token("C:\\temp\t1"))
+    C:\\temp\t1
+    """
+    if not token:
+        return r"\e"
+    return _TO_ESCAPE.sub(lambda match: _escape_character(match[0]), token)
+
+
+def unescape_token(text: str) -> str:
+    r"""Return the token that `escape_token` spelled.
+
+    >>> unescape_token(r"\ud83d") == chr(0xD83D)
+    True
+    """
+    if "\\" not in text:
+        return text
+    return _ESCAPED.sub(
+        lambda match: chr(int(match[1], 16)) if match[1] else _UNESCAPES[match[2]], text
+    )
+
+
+def join_escaped(tokens: Sequence[str]) -> str:
+    """Return a sentence as one line of escaped tokens, a tab between them."""
+    return "\t".join(map(escape_token, tokens))
+
+
+def split_escaped(line: str) -> list[str]:
+    """Return the tokens that `join_escaped` joined."""
+    return [unescape_token(text) for text in line.split("\t")] if line else []
+
+
+def _escape_character(character: str) -> str:
+    return _ESCAPES.get(character) or f"\\u{ord(character):04x}"

@@ -1,0 +1,151 @@
+"""bilm-tf's arrays: the name, the shape and the meaning of each, there and here."""
+
+from collections.abc import Mapping
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from elmore.config import ModelConfig
+from elmore.weights.hdf5_arrays import FloatArray, Shape
+
+# The file has the gates as TensorFlow orders them (input, candidate, forget, output), torch swaps
+# the middle two; swapping is its own inverse.
+GATE_ORDER = [0, 2, 1, 3]
+FORGET_GATE = 2
+DIRECTIONS = ("forward_lm", "backward_lm")
+CHARACTERS = "token_encoder.characters"
+WORD_TABLE = "token_encoder.words.weight"
+PROJECTION = "token_encoder.projection"
+
+
+def name_cell(direction: int, layer: int, *, is_single: bool) -> str:
+    """Name the group of one LSTM layer; bilm-tf dumps a model of one layer under a shorter name."""
+    middle = "" if is_single else f"MultiRNNCell/Cell{layer}/"
+    return f"RNN_{direction}/RNN/{middle}LSTMCell"
+
+
+def array_shapes(config: ModelConfig, *, is_single: bool) -> dict[str, Shape]:
+    """Return every array that the weight file of such a model has."""
+    shapes: dict[str, Shape] = {}
+    characters, lstm = config.characters, config.lstm
+    if characters is not None:
+        dim, total = characters.embedding_dim, characters.output_dim
+        shapes["char_embed"] = (characters.num_units, dim)
+        for place, (width, number) in enumerate(characters.filters):
+            shapes[f"CNN/W_cnn_{place}"] = (1, width, dim, number)
+            shapes[f"CNN/b_cnn_{place}"] = (number,)
+        for depth in range(characters.num_highway_layers):
+            for part in ("carry", "transform"):
+                shapes[f"CNN_high_{depth}/W_{part}"] = (total, total)
+                shapes[f"CNN_high_{depth}/b_{part}"] = (total,)
+        if config.has_token_projection:
+            shapes["CNN_proj/W_proj"] = (total, lstm.output_dim)
+            shapes["CNN_proj/b_proj"] = (lstm.output_dim,)
+    for direction in range(2):
+        for layer in range(lstm.num_layers):
+            cell = name_cell(direction, layer, is_single=is_single)
+            shapes[f"{cell}/W_0"] = (2 * lstm.output_dim, 4 * lstm.cell_dim)
+            shapes[f"{cell}/B"] = (4 * lstm.cell_dim,)
+            if lstm.has_projection:
+                shapes[f"{cell}/W_P_0"] = (lstm.cell_dim, lstm.output_dim)
+    return shapes
+
+
+def arrays_of_more_layers(config: ModelConfig) -> list[str]:
+    """Return arrays that are there only if the file has more layers than the settings say."""
+    more = [f"{name_cell(0, config.lstm.num_layers, is_single=False)}/W_0"]
+    if config.characters is not None:
+        more.append(f"CNN/W_cnn_{len(config.characters.filters)}")
+        more.append(f"CNN_high_{config.characters.num_highway_layers}/W_carry")
+    return more
+
+
+def to_tensors(
+    arrays: Mapping[str, FloatArray], config: ModelConfig, *, is_single: bool
+) -> dict[str, Tensor]:
+    """Rename and turn the file's arrays into the network's weights."""
+    weights: dict[str, FloatArray] = {}
+    if config.characters is not None:
+        weights[f"{CHARACTERS}.embedding.weight"] = arrays["char_embed"]
+        for place, (_, number) in enumerate(config.characters.filters):
+            kernel = arrays[f"CNN/W_cnn_{place}"].reshape(-1, number)
+            weights[f"{CHARACTERS}.filters.{place}.weight"] = kernel.T
+            weights[f"{CHARACTERS}.filters.{place}.bias"] = arrays[f"CNN/b_cnn_{place}"]
+        for depth in range(config.characters.num_highway_layers):
+            highway, group = f"token_encoder.highways.{depth}", f"CNN_high_{depth}"
+            # What the file calls "carry" gates the transformed half.
+            weights[f"{highway}.gate.weight"] = arrays[f"{group}/W_carry"].T
+            weights[f"{highway}.gate.bias"] = arrays[f"{group}/b_carry"]
+            weights[f"{highway}.transform.weight"] = arrays[f"{group}/W_transform"].T
+            weights[f"{highway}.transform.bias"] = arrays[f"{group}/b_transform"]
+        if config.has_token_projection:
+            weights[f"{PROJECTION}.weight"] = arrays["CNN_proj/W_proj"].T
+            weights[f"{PROJECTION}.bias"] = arrays["CNN_proj/b_proj"]
+    output_dim = config.lstm.output_dim
+    for direction, name in enumerate(DIRECTIONS):
+        for layer in range(config.lstm.num_layers):
+            cell = name_cell(direction, layer, is_single=is_single)
+            both = _swap_gates(arrays[f"{cell}/W_0"].T)
+            weights[f"{name}.{layer}.input_weight"] = both[:, :output_dim]
+            weights[f"{name}.{layer}.state_weight"] = both[:, output_dim:]
+            weights[f"{name}.{layer}.bias"] = _swap_gates(arrays[f"{cell}/B"])
+            if config.lstm.has_projection:
+                weights[f"{name}.{layer}.projection_weight"] = arrays[f"{cell}/W_P_0"].T
+    return {
+        name: torch.from_numpy(np.ascontiguousarray(weight)) for name, weight in weights.items()
+    }
+
+
+def to_arrays(tensors: Mapping[str, Tensor], config: ModelConfig) -> dict[str, FloatArray]:
+    """Undo `to_tensors`."""
+    weights = {name: to_numpy(tensor) for name, tensor in tensors.items()}
+    arrays: dict[str, FloatArray] = {}
+    if config.characters is not None:
+        arrays["char_embed"] = weights[f"{CHARACTERS}.embedding.weight"]
+        dim = config.characters.embedding_dim
+        for place, (width, number) in enumerate(config.characters.filters):
+            kernel = weights[f"{CHARACTERS}.filters.{place}.weight"].T
+            arrays[f"CNN/W_cnn_{place}"] = kernel.reshape(1, width, dim, number)
+            arrays[f"CNN/b_cnn_{place}"] = weights[f"{CHARACTERS}.filters.{place}.bias"]
+        for depth in range(config.characters.num_highway_layers):
+            highway, group = f"token_encoder.highways.{depth}", f"CNN_high_{depth}"
+            arrays[f"{group}/W_carry"] = weights[f"{highway}.gate.weight"].T
+            arrays[f"{group}/b_carry"] = weights[f"{highway}.gate.bias"]
+            arrays[f"{group}/W_transform"] = weights[f"{highway}.transform.weight"].T
+            arrays[f"{group}/b_transform"] = weights[f"{highway}.transform.bias"]
+        if config.has_token_projection:
+            arrays["CNN_proj/W_proj"] = weights[f"{PROJECTION}.weight"].T
+            arrays["CNN_proj/b_proj"] = weights[f"{PROJECTION}.bias"]
+    for direction, name in enumerate(DIRECTIONS):
+        for layer in range(config.lstm.num_layers):
+            # The long name even for one layer: it is the one that bilm-tf and AllenNLP load.
+            cell = name_cell(direction, layer, is_single=False)
+            both = [weights[f"{name}.{layer}.{part}"] for part in ("input_weight", "state_weight")]
+            arrays[f"{cell}/W_0"] = _swap_gates(np.concatenate(both, axis=1)).T
+            bias = _swap_gates(weights[f"{name}.{layer}.bias"])
+            arrays[f"{cell}/B"] = _move_forget_bias(bias, config.lstm.forget_bias)
+            if config.lstm.has_projection:
+                arrays[f"{cell}/W_P_0"] = weights[f"{name}.{layer}.projection_weight"].T
+    return arrays
+
+
+def to_numpy(tensor: Tensor) -> FloatArray:
+    """Return the numbers of a weight, wherever and however it is kept."""
+    # Double precision stays: gradients are checked in it.
+    dtype = torch.float64 if tensor.dtype is torch.float64 else torch.float32
+    return tensor.detach().to(device="cpu", dtype=dtype).numpy()
+
+
+def _swap_gates(weight: FloatArray) -> FloatArray:
+    """Reorder the four blocks of rows."""
+    return np.concatenate([np.split(weight, 4)[gate] for gate in GATE_ORDER])
+
+
+def _move_forget_bias(bias: FloatArray, forget_bias: float) -> FloatArray:
+    """Return the bias to store for programs that add 1 to the forget gate when running."""
+    if forget_bias == 1.0:
+        return bias
+    bias = bias.copy()
+    np.split(bias, 4)[FORGET_GATE] += np.float32(forget_bias - 1.0)
+    return bias

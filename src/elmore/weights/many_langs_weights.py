@@ -1,0 +1,85 @@
+"""ELMoForManyLangs' weights: the name, the shape and the meaning of each, there and here."""
+
+from collections.abc import Mapping
+
+from torch import Tensor
+
+from elmore.config import ModelConfig
+from elmore.errors import ModelError
+
+Weights = Mapping[str, Tensor]
+
+WORD_TABLE = "word_emb_layer.embedding.weight"
+CHAR_TABLE = "char_emb_layer.embedding.weight"
+DIRECTIONS = (("forward_lm", "forward_layer"), ("backward_lm", "backward_layer"))
+LSTM_PARTS = (
+    ("input_weight", "input_linearity.weight"),
+    ("state_weight", "state_linearity.weight"),
+    ("bias", "state_linearity.bias"),
+    ("projection_weight", "state_projection.weight"),
+)
+
+
+def count_layers(weights: Weights, pattern: str) -> int:
+    """Count consecutive names from 0."""
+    number = 0
+    while pattern.format(number) in weights:
+        number += 1
+    return number
+
+
+def table_shape(weights: Weights, name: str) -> tuple[int, int]:
+    """Return rows and columns of a matrix."""
+    rows, columns = _take(weights, name, num_axes=2).shape
+    return rows, columns
+
+
+def read_filters(embedder: Weights) -> tuple[tuple[int, int], ...]:
+    """Return width and number of the character filters."""
+    shapes = [
+        _take(embedder, f"convolutions.{place}.weight", num_axes=3).shape
+        for place in range(count_layers(embedder, "convolutions.{}.weight"))
+    ]
+    return tuple((width, number) for number, _, width in shapes)
+
+
+def to_tensors(embedder: Weights, encoder: Weights, config: ModelConfig) -> dict[str, Tensor]:
+    """Rename and turn the folder's weights into the network's; shapes are checked there."""
+    tensors: dict[str, Tensor] = {}
+    if config.words is not None:
+        tensors["token_encoder.words.weight"] = _take(embedder, WORD_TABLE, num_axes=2)
+    if config.characters is not None:
+        characters = "token_encoder.characters"
+        tensors[f"{characters}.embedding.weight"] = _take(embedder, CHAR_TABLE, num_axes=2)
+        for place in range(len(config.characters.filters)):
+            kernel = _take(embedder, f"convolutions.{place}.weight", num_axes=3)
+            bias = _take(embedder, f"convolutions.{place}.bias", num_axes=1)
+            # (filters, char dim, width) there; here a window's characters follow each other.
+            tensors[f"{characters}.filters.{place}.weight"] = kernel.transpose(1, 2).flatten(1)
+            tensors[f"{characters}.filters.{place}.bias"] = bias
+        for depth in range(config.characters.num_highway_layers):
+            for part, num_axes in (("weight", 2), ("bias", 1)):
+                both = _take(embedder, f"highways._layers.{depth}.{part}", num_axes=num_axes)
+                half = len(both) // 2
+                highway = f"token_encoder.highways.{depth}"
+                tensors[f"{highway}.transform.{part}"] = both[:half].clone()
+                # The gate lets the untouched half through there, the transformed one here.
+                tensors[f"{highway}.gate.{part}"] = -both[half:]
+    tensors["token_encoder.projection.weight"] = _take(embedder, "projection.weight", num_axes=2)
+    tensors["token_encoder.projection.bias"] = _take(embedder, "projection.bias", num_axes=1)
+    for ours, theirs in DIRECTIONS:
+        for layer in range(config.lstm.num_layers):
+            for part, name in LSTM_PARTS:
+                num_axes = 1 if part == "bias" else 2
+                weight = _take(encoder, f"{theirs}_{layer}.{name}", num_axes=num_axes)
+                tensors[f"{ours}.{layer}.{part}"] = weight
+    return {name: tensor.contiguous() for name, tensor in tensors.items()}
+
+
+def _take(weights: Weights, name: str, *, num_axes: int) -> Tensor:
+    if name not in weights or weights[name].dim() != num_axes:
+        found = f"shape {tuple(weights[name].shape)}" if name in weights else "none"
+        raise ModelError(
+            f"the weight {name!r} must have {num_axes} axes, there is {found}; get the model again"
+        )
+    return weights[name]

@@ -1,0 +1,198 @@
+import numpy as np
+import pytest
+import torch
+
+import elmore
+from elmore.embed.embedder import Embedder
+from elmore.errors import ConfigError, DataError, ElmoreError
+from elmore.model.scalar_mix import ScalarMix
+from elmore.weights.bilm_tf_arrays import to_arrays
+from elmore.weights.bilm_tf_options import make_options
+from tests import reference, tiny
+
+ROWS = [
+    [["the", "bank"], ["of", "a", "river"], [], ["b"]],
+    [["x"], ["y", "z"], ["w"], ["v", "u", "t"]],
+    [["1"], ["2"], ["3", "4"], ["5"]],
+]
+
+
+@pytest.fixture(scope="module")
+def model():
+    return tiny.model(scale=0.4)
+
+
+def expect(model, rows, *, carry):
+    """Ask the oracle for all layers of rows of sentences."""
+    arrays = to_arrays(model.bilm.state_dict(), model.config)
+    return reference.bilm_tf_layers(arrays, make_options(model.config), rows, carry=carry)
+
+
+def assert_close(found, wanted):
+    assert len(found) == len(wanted)
+    for left, right in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(left, right, atol=2e-6)
+
+
+def test_policy_reset_begins_every_sentence_anew(model):
+    sentences = [sentence for row in ROWS for sentence in row]
+    wanted = [layers for (layers,) in expect(model, [[s] for s in sentences], carry=False)]
+    assert_close(Embedder(model).layers(sentences), wanted)
+
+
+def test_policy_stream_takes_a_call_for_a_batch_of_rows(model):
+    embedder = Embedder(model, state="stream")
+    wanted = expect(model, ROWS, carry=True)
+    for step in range(4):
+        found = embedder.layers([row[step] for row in ROWS])
+        assert_close(found, [row[step] for row in wanted])
+
+
+def test_policy_stream_takes_rows_dealt_out_in_turn(model):
+    dealt = [row[step] for step in range(4) for row in ROWS]
+    wanted = [
+        layers for step in zip(*expect(model, ROWS, carry=True), strict=True) for layers in step
+    ]
+    assert_close(Embedder(model, state="stream").layers(dealt, rows=3), wanted)
+    found = Embedder(model, state="stream", tokens_per_batch=2).stream(dealt, mix="all", rows=3)
+    assert_close(list(found), wanted)
+
+
+def test_policy_stream_is_one_row_for_an_iterable(model):
+    row = ROWS[0] + ROWS[1]
+    (wanted,) = expect(model, [row], carry=True)
+    embedder = Embedder(model, state="stream", tokens_per_batch=3)
+    assert_close(list(embedder.stream(iter(row), mix="all")), wanted)
+    assert not np.allclose(next(embedder.stream(row[:1], mix="all")), wanted[0], atol=1e-4)
+    embedder.reset_state()
+    assert_close([next(embedder.stream(row[:1], mix="all"))], wanted[:1])
+
+
+@pytest.mark.parametrize("budget", [1, 4, 1000])
+def test_policy_document_forgets_at_an_empty_sentence(model, budget):
+    documents = [
+        [["a", "b"], ["c"]],
+        [["d"]],
+        [["e"], ["f", "g"], ["h"]],
+        [["a", "b"], ["c"]],
+    ]
+    sentences, wanted = [], []
+    for document, layers in zip(documents, expect(model, documents, carry=True), strict=True):
+        sentences += [*document, []]
+        wanted += [*layers, np.empty((3, 0, 10))]
+    embedder = Embedder(model, state="document", tokens_per_batch=budget)
+    assert_close(embedder.layers(sentences), wanted)
+    assert_close(embedder.layers(sentences), wanted)  # a call begins a document
+
+
+def test_policy_document_gives_the_bits_of_the_document_alone(model):
+    document = [["a", "b"], ["c"], ["a"] * 20]
+    alone = Embedder(model, state="document").layers(document)
+    among = Embedder(model, state="document", tokens_per_batch=9).layers(
+        [*ROWS[1], [], *document, [], *ROWS[2]]
+    )
+    for left, right in zip(alone, among[5:8], strict=True):
+        assert left.tobytes() == right.tobytes()
+
+
+def test_strings_are_split_and_lists_are_not(model):
+    embedder = Embedder(model)
+    split = embedder.embed(["Don't stop."])[0]
+    assert np.array_equal(split, embedder.embed([["Do", "n't", "stop", "."]])[0])
+    assert embedder.embed([["Don't stop."]])[0].shape == (1, 10)
+
+
+def test_odd_tokens_are_tokens(model):
+    odd = ["", " ", "\0", "\ud800", "é", "👩‍👩‍👧", "x" * 10_000, "\u3000", "<S>"]
+    vectors = Embedder(model).embed([odd])[0]
+    assert vectors.shape == (9, 10)
+    assert np.isfinite(vectors).all()
+
+
+def test_mixes(model):
+    embedder = Embedder(model)
+    sentence = [["the", "bank", "of"]]
+    layers = embedder.layers(sentence)[0]
+    np.testing.assert_allclose(embedder.embed(sentence)[0], layers.mean(axis=0), atol=1e-6)
+    assert np.array_equal(embedder.embed(sentence, mix="top")[0], layers[2])
+    assert np.array_equal(embedder.embed(sentence, mix=1)[0], layers[1])
+    weights = [0.3, -1.0, 2.0]
+    mix = ScalarMix(num_layers=3, initial_weights=weights)
+    with torch.no_grad():
+        mix.scale.fill_(2.5)
+    wanted = reference.scalar_mix(layers, weights=np.array(weights), gamma=2.5)
+    np.testing.assert_allclose(embedder.embed(sentence, mix=mix)[0], wanted, atol=1e-6)
+    given = embedder.embed(sentence, mix=weights)[0]
+    np.testing.assert_allclose(given * 2.5, wanted, atol=1e-6)
+
+
+def test_a_normalizing_mix_looks_at_one_sentence_at_a_time(model):
+    mix = ScalarMix(num_layers=3, normalizes=True)
+    embedder = Embedder(model, mix=mix)
+    alone = embedder.embed([["the", "bank"]])[0]
+    assert np.array_equal(alone, embedder.embed([["x"] * 9, ["the", "bank"]])[1])
+
+
+@pytest.mark.parametrize("mix", ["bottom", 3, -1, "3", [1.0, 2.0], True])
+def test_a_mix_that_cannot_be_is_refused_when_loading(model, mix):
+    with pytest.raises(ConfigError, match="layers"):
+        Embedder(model, mix=mix)
+
+
+def test_sentence_vectors_count_tokens_only(model):
+    embedder = Embedder(model)
+    sentences = [["a", "b"], [], ["c"] * 9]
+    tokens = embedder.embed(sentences)
+    mean, most = (embedder.sentence_vectors(sentences, pool=pool) for pool in ("mean", "max"))
+    np.testing.assert_allclose(mean[0], tokens[0].mean(axis=0), atol=1e-6)
+    np.testing.assert_allclose(most[2], tokens[2].max(axis=0), atol=1e-6)
+    assert not mean[1].any()
+    assert embedder.sentence_vectors([]).shape == (0, 10)
+
+
+def test_streaming_reads_no_further_than_it_must(model):
+    seen = 0
+
+    def sentences():
+        nonlocal seen
+        for _ in range(10_000):
+            seen += 1
+            yield ["a", "b"]
+
+    embedder = Embedder(model, tokens_per_batch=10)
+    next(embedder.stream(sentences()))
+    assert seen < 100
+
+
+def test_a_long_sentence_is_whole_up_to_the_limit_and_refused_beyond(model):
+    embedder = Embedder(model, tokens_per_batch=16, max_sentence_tokens=500)
+    assert embedder.embed([["a"] * 500])[0].shape == (500, 10)
+    with pytest.raises(DataError, match="sentence 2 has 501 tokens, more than max_sentence_tokens"):
+        embedder.embed([["a"], ["a"] * 501])
+
+
+def test_mistakes_are_named(model):
+    embedder = Embedder(model)
+    with pytest.raises(DataError, match=r"give \[sentence\]"):
+        embedder.embed("one string")
+    with pytest.raises(DataError, match="int"):
+        embedder.embed([["a", 3]])
+    with pytest.raises(ConfigError, match="reset, document, stream"):
+        Embedder(model, state="carry")
+    with pytest.raises(ConfigError, match="mean, max"):
+        embedder.sentence_vectors([["a"]], pool="median")
+    with pytest.raises(ConfigError, match="tokens_per_batch"):
+        Embedder(model, tokens_per_batch=0)
+    with pytest.raises(ElmoreError, match="device 'nowhere'"):
+        elmore.load(device="nowhere")
+
+
+def test_the_default_model_says_that_it_is_untrained():
+    about = elmore.load().model.config.about
+    assert not about.is_trained
+    assert "untrained" in about.name
+
+
+def test_two_default_models_are_one():
+    first, second = elmore.load(), elmore.load()
+    assert first.model.fingerprint() == second.model.fingerprint()

@@ -1,0 +1,151 @@
+"""Long jobs: what they write, and that a kill costs nothing but time."""
+
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+import elmore
+from elmore.embed import job
+from elmore.embed.embedder import Embedder
+from elmore.embed.job import embed_to_file
+from elmore.embed.vector_file import read_header, read_vectors
+from elmore.errors import DataError, ElmoreError
+from tests import tiny
+
+SENTENCES = [[f"w{n % 13}"] * (n % 5) for n in range(60)]
+
+
+@pytest.fixture(scope="module")
+def model():
+    return tiny.model(scale=0.4)
+
+
+@pytest.mark.parametrize("suffix", [".h5", ".parquet", ".npz"])
+@pytest.mark.parametrize("layers", ["all", "average"])
+@pytest.mark.parametrize("state", ["reset", "document", "stream"])
+def test_the_file_has_what_the_embedder_gives(tmp_path, model, suffix, layers, state):
+    path = tmp_path / f"vectors{suffix}"
+    embedder = Embedder(model, state=state)
+    report = embed_to_file(embedder, SENTENCES, path, layers=layers)
+    wanted = list(Embedder(model, state=state).stream(SENTENCES, mix=layers))
+    found = list(read_vectors(path))
+    assert [sentence.tokens for sentence in found] == SENTENCES
+    for sentence, vectors in zip(found, wanted, strict=True):
+        assert sentence.vectors.tobytes() == vectors.tobytes()
+        assert sentence.vectors.shape == vectors.shape
+    assert report.num_tokens == sum(map(len, SENTENCES))
+    header = read_header(path)
+    assert (header.state, header.layers) == (state, layers)
+    assert header.model_hash == model.fingerprint()
+    assert [file.name for file in tmp_path.iterdir()] == [path.name]
+
+
+@pytest.mark.parametrize("state", ["reset", "document", "stream"])
+def test_a_job_broken_off_anywhere_goes_on_and_ends_the_same(tmp_path, model, state, monkeypatch):
+    monkeypatch.setattr(job, "CHUNK_BYTES", 1)  # a part a window
+    whole = tmp_path / "whole.npz"
+    make = {"state": state, "tokens_per_batch": 2}
+    embed_to_file(Embedder(model, **make), SENTENCES, whole, layers="all")
+    for stop in (1, 10, 31, 59):
+        path = tmp_path / f"{stop}.npz"
+
+        def broken(stop=stop):
+            yield from SENTENCES[:stop]
+            raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            embed_to_file(Embedder(model, **make), broken(), path, layers="all")
+        assert not path.exists()
+        report = embed_to_file(Embedder(model, **make), iter(SENTENCES), path, layers="all")
+        assert 0 <= report.num_resumed_sentences <= stop
+        assert report.num_tokens == sum(map(len, SENTENCES))
+        assert path.read_bytes() == whole.read_bytes()
+    assert report.num_resumed_sentences > 40
+
+
+def break_off(embedder, path, monkeypatch):
+    """Leave a job half done."""
+    monkeypatch.setattr(job, "CHUNK_BYTES", 1)
+
+    def broken():
+        yield from SENTENCES[:40]
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        embed_to_file(embedder, broken(), path)
+
+
+def test_other_text_or_another_model_is_not_mixed_in(tmp_path, model, monkeypatch):
+    path = tmp_path / "vectors.npz"
+    embedder = Embedder(model, tokens_per_batch=2)
+    break_off(embedder, path, monkeypatch)
+    with pytest.raises(DataError, match="other text"):
+        embed_to_file(embedder, SENTENCES[::-1], path)
+    with pytest.raises(DataError, match="model_hash"):
+        embed_to_file(Embedder(tiny.model(seed=1)), SENTENCES, path)
+    with pytest.raises(DataError, match="state was 'reset' and is now 'stream'"):
+        embed_to_file(Embedder(model, state="stream"), SENTENCES, path)
+    embed_to_file(embedder, SENTENCES[::-1], path, restart=True)
+    assert next(read_vectors(path)).tokens == SENTENCES[-1]
+
+
+def test_a_mistake_leaves_nothing_behind(tmp_path, model):
+    embedder = Embedder(model, max_sentence_tokens=3)
+    for name, layers, sentences in (
+        ("vectors.txt", "all", SENTENCES),
+        ("vectors.h5", "seven", SENTENCES),
+        ("vectors.h5", "all", [["a"] * 4]),
+    ):
+        with pytest.raises(ElmoreError):
+            embed_to_file(embedder, sentences, tmp_path / name, layers=layers)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_no_sentences_make_a_file_of_none(tmp_path, model):
+    embed_to_file(Embedder(model), [], tmp_path / "vectors.h5")
+    assert list(read_vectors(tmp_path / "vectors.h5")) == []
+
+
+@pytest.mark.parametrize("state", ["reset", "stream"])
+def test_killed_at_random_moments_the_command_ends_with_the_same_content(tmp_path, state):
+    text = tmp_path / "text.txt"
+    words = random.Random(0)
+    text.write_text(
+        "\n".join(
+            " ".join(f"w{words.randint(0, 300)}" for _ in range(words.randint(0, 12)))
+            for _ in range(300)
+        )
+    )
+    path = tmp_path / "vectors.h5"
+    # Parts of some 10 ms each, so that kills fall between and into them.
+    program = (
+        "import elmore.embed.job as job, sys; job.CHUNK_BYTES = 20_000;"
+        "from elmore.cli.app import main; main()"
+    )
+    command = [
+        *(sys.executable, "-c", program, "embed", str(text), "--tokenized", "--layers", "all"),
+        *("--state", state, "--tokens-per-batch", "64", "--out", str(path)),
+    ]
+    kills = 0
+    for attempt in range(8):
+        process = subprocess.Popen(command, stderr=subprocess.PIPE)
+        while process.poll() is None and not path.with_name("vectors.h5.partial").exists():
+            time.sleep(0.01)
+        time.sleep(words.random() * 0.3)
+        if attempt < 4 and process.poll() is None:
+            process.send_signal(signal.SIGKILL)
+            kills += 1
+        _, errors = process.communicate()
+        if process.returncode == 0:
+            break
+        assert process.returncode == -signal.SIGKILL, errors.decode()
+    assert kills >= 1
+    embedder = elmore.load(state=state)
+    lines = [line.split(" ") if line else [] for line in text.read_text().split("\n")]
+    for found, wanted in zip(read_vectors(path), embedder.stream(lines, mix="all"), strict=True):
+        assert np.array_equal(found.vectors, wanted)

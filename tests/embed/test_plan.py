@@ -1,0 +1,26 @@
+from hypothesis import given
+from hypothesis import strategies as st
+
+from elmore.embed.plan import chain_documents, cut_batches, cut_windows
+
+lengths = st.lists(st.integers(1, 30), max_size=40)
+
+
+@given(lengths, st.integers(1, 50))
+def test_batches_hold_every_sentence_once_within_the_budget(lengths, max_tokens):
+    batches = list(cut_batches(lengths, max_tokens=max_tokens))
+    assert sorted(place for batch in batches for place in batch) == list(range(len(lengths)))
+    for batch in batches:
+        assert len(batch) == 1 or sum(lengths[place] for place in batch) <= max_tokens
+
+
+@given(lengths, st.integers(1, 50), st.integers(1, 4))
+def test_windows_keep_order_and_groups(lengths, max_tokens, multiple_of):
+    sentences = [["a"] * length for length in lengths]
+    windows = list(cut_windows(sentences, max_tokens=max_tokens, multiple_of=multiple_of))
+    assert [sentence for window in windows for sentence in window] == sentences
+    assert all(len(window) % multiple_of == 0 for window in windows[:-1])
+
+
+def test_documents_end_at_empty_sentences():
+    assert chain_documents([[], ["a"], [], [], ["b"], ["c"]]) == [[], [1], [], [4, 5]]

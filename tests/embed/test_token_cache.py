@@ -1,0 +1,54 @@
+import torch
+
+from elmore.embed.token_cache import TokenCache
+from tests import tiny
+
+
+def make(size):
+    model = tiny.model()
+    return model, TokenCache(model.bilm.token_encoder, model.speller, size=size)
+
+
+def test_the_table_points_each_token_to_its_own_vector():
+    model, cache = make(size=3)
+    for sentences in ([["a", "b"]], [["c", "a", "d"]], [["b"], ["d", "e", "f"]], [["a"]]):
+        batch = model.batch(sentences)
+        wanted = model.bilm.token_encoder(batch.tokens.char_ids, None)[batch.positions]
+        assert torch.equal(cache.find(sentences), wanted)
+
+
+def test_the_table_stays_within_its_size_but_for_a_larger_batch():
+    _, cache = make(size=10)
+    for number in range(200):
+        cache.find([[f"w{number}", "common"]])
+    assert len(cache._vectors) <= 2 + 10
+    cache.find([[f"v{number}" for number in range(600)]])
+    assert len(cache._vectors) == 2 + 600
+
+
+def test_the_least_recently_used_token_goes_first():
+    _, cache = make(size=3)
+    for token in ("a", "b", "c", "a", "d"):
+        cache.find([[token]])
+    assert list(cache._places) == ["c", "a", "d"]
+
+
+def test_each_token_is_encoded_once(monkeypatch):
+    _, cache = make(size=100)
+    spelled = []
+    spell = cache._speller.spell
+    monkeypatch.setattr(
+        cache._speller, "spell", lambda tokens, **k: spelled.extend(tokens) or spell(tokens, **k)
+    )
+    cache.find([["a", "b", "a"], ["b"]])
+    cache.find([["a", "c"]])
+    assert sorted(spelled) == ["a", "b", "c"]
+
+
+def test_clearing_takes_new_weights_into_account():
+    model, cache = make(size=5)
+    before = cache.find([["a"]])
+    with torch.no_grad():
+        model.bilm.token_encoder.projection.bias.add_(1.0)
+    cache.clear()
+    torch.testing.assert_close(cache.find([["a"]]), before + 1.0)

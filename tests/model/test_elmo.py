@@ -1,0 +1,118 @@
+import pytest
+import torch
+from torch.testing import assert_close
+
+from elmore.model.elmo import Elmo
+from tests import tiny
+
+SENTENCES = [["a", "bank"], ["the", "river", "bank", "."], []]
+
+
+def make(**settings):
+    model = tiny.model()
+    return model, Elmo(model.bilm, **{"dropout": 0.0, **settings})
+
+
+def test_a_representation_is_the_mix_of_the_layers():
+    model, elmo = make()
+    output = elmo(model.batch(SENTENCES))
+    assert output.representations[0].shape == (3, 4, 10)
+    assert output.mask.tolist() == [
+        [True, True, False, False],
+        [True] * 4,
+        [False] * 4,
+    ]
+    layers = model.bilm(model.batch(SENTENCES[1:2])).layers[:, 1:-1]
+    assert_close(output.representations[0][1], layers.mean(dim=0))
+
+
+def test_there_is_nothing_where_there_is_no_token():
+    model, elmo = make(projection_dim=4)
+    output = elmo(model.batch(SENTENCES))
+    assert not output.representations[0][~output.mask].any()
+
+
+def test_markers_are_kept_if_asked_for():
+    model, elmo = make(keeps_markers=True)
+    output = elmo(model.batch(SENTENCES))
+    assert output.mask.sum(dim=1).tolist() == [4, 6, 2]
+    assert_close(
+        output.representations[0][0, :4],
+        model.bilm(model.batch(SENTENCES[:1])).layers.mean(dim=0),
+    )
+
+
+def test_each_representation_learns_its_own_mix():
+    model, elmo = make(num_representations=2)
+    with torch.no_grad():
+        elmo.mixes[1].weights.copy_(torch.tensor([9.0, 0.0, 0.0]))
+    low, high = elmo(model.batch(SENTENCES)).representations
+    assert not torch.allclose(low, high)
+    (low.sum() + 2 * high.sum()).backward()
+    assert elmo.mixes[0].weights.grad is not None
+    assert elmo.mixes[1].weights.grad is not None
+
+
+def test_a_frozen_bilm_gets_no_gradient_and_no_dropout():
+    model, elmo = make()
+    elmo.train()
+    assert not elmo.bilm.training
+    elmo(model.batch(SENTENCES)).representations[0].sum().backward()
+    assert all(weight.grad is None for weight in model.bilm.parameters())
+
+
+def test_a_trained_bilm_gets_gradients_everywhere():
+    model, elmo = make(trains_bilm=True)
+    elmo(model.batch(SENTENCES)).representations[0].square().sum().backward()
+    assert all(weight.grad is not None for weight in model.bilm.parameters())
+
+
+def test_a_projection_sets_the_width():
+    model, elmo = make(projection_dim=4)
+    assert elmo.output_dim == 4
+    assert elmo(model.batch(SENTENCES)).representations[0].shape[-1] == 4
+
+
+def test_dropout_is_for_training_only():
+    model, elmo = make(dropout=0.9)
+    assert (elmo(model.batch(SENTENCES)).representations[0][1] == 0).any()
+    assert not (elmo.eval()(model.batch(SENTENCES)).representations[0][1] == 0).any()
+
+
+def test_the_penalty_counts_every_mix():
+    _, elmo = make(num_representations=2, initial_weights=[1.0, 0.0, 2.0])
+    assert elmo.penalty(0.1).item() == pytest.approx(0.1 * 5 * 2)
+
+
+def test_policy_reset_forgets_and_policy_stream_remembers():
+    model, elmo = make()
+    batch = model.batch(SENTENCES)
+    assert torch.equal(elmo(batch).representations[0], elmo(batch).representations[0])
+    model, elmo = make(state="stream")
+    first = elmo(batch).representations[0]
+    assert not torch.allclose(first, elmo(batch).representations[0])
+    elmo.reset_state()
+    assert torch.equal(first, elmo(batch).representations[0])
+
+
+def test_policy_stream_keeps_the_rows_a_smaller_batch_left_out():
+    """As bilm-tf and AllenNLP: row 1 goes on after a batch of row 0 alone."""
+    model, elmo = make(state="stream")
+    elmo(model.batch([["a"], ["b"]]))
+    elmo(model.batch([["c"]]))
+    found = elmo(model.batch([["d"], ["e"]])).representations[0][1]
+    alone, other = make(state="stream")
+    other(alone.batch([["b"]]))
+    assert torch.equal(found, other(alone.batch([["e"]])).representations[0][0])
+
+
+def test_policy_document_forgets_where_a_document_starts():
+    model, elmo = make(state="document")
+    batch = model.batch([["a", "b"], ["c"]])
+    yes, no = torch.tensor([True, True]), torch.tensor([False, True])
+    first = elmo(batch, starts_document=yes).representations[0]
+    second = elmo(batch, starts_document=no).representations[0]
+    assert not torch.allclose(first[0], second[0])
+    assert torch.equal(first[1], second[1])
+    with pytest.raises(ValueError, match="starts_document"):
+        elmo(batch)

@@ -1,0 +1,73 @@
+import numpy as np
+import pytest
+import torch
+from torch.testing import assert_close
+
+from elmore.model.scalar_mix import ScalarMix
+from tests import reference
+
+
+def test_untrained_mix_is_the_mean():
+    layers = torch.randn(3, 2, 5, 4)
+    assert_close(ScalarMix(num_layers=3)(layers), layers.mean(dim=0))
+
+
+def test_one_large_weight_selects_its_layer():
+    layers = torch.randn(3, 2, 5, 4)
+    mix = ScalarMix(num_layers=3, initial_weights=[0.0, 100.0, 0.0])
+    assert_close(mix(layers), layers[1])
+
+
+@pytest.mark.parametrize("num_layers", [1, 2, 3, 7])
+@pytest.mark.parametrize("normalizes", [False, True])
+def test_is_that_of_the_formula_in_any_size(num_layers, normalizes):
+    random = np.random.default_rng(num_layers)
+    layers = random.normal(2.0, 3.0, size=(num_layers, 2, 5, 4))
+    mask = np.array([[1, 1, 1, 1, 1], [1, 1, 0, 0, 0]], dtype=bool)
+    weights = random.normal(size=num_layers)
+    mix = ScalarMix(
+        num_layers=num_layers, normalizes=normalizes, initial_weights=list(weights)
+    ).double()
+    with torch.no_grad():
+        mix.weights.copy_(torch.from_numpy(weights))
+        mix.scale.fill_(1.7)
+    found = mix(torch.from_numpy(layers), torch.from_numpy(mask)).detach().numpy()
+    wanted = reference.scalar_mix(
+        layers, weights=weights, gamma=1.7, layer_norm=normalizes, mask=mask
+    )
+    np.testing.assert_allclose(found[mask], wanted[mask], atol=1e-12)
+
+
+def test_masked_positions_do_not_count_in_layer_norm():
+    layers = torch.randn(2, 1, 4, 3)
+    mask = torch.tensor([[True, True, False, False]])
+    mix = ScalarMix(num_layers=2, normalizes=True)
+    changed = layers.clone()
+    changed[:, :, 2:] = 1000.0
+    assert torch.equal(mix(layers, mask)[mask], mix(changed, mask)[mask])
+
+
+def test_the_penalty_is_the_squared_length_of_the_weights():
+    mix = ScalarMix(num_layers=3, initial_weights=[1.0, -2.0, 0.5])
+    assert mix.penalty(0.1).item() == pytest.approx(0.1 * 5.25)
+    mix.penalty(1.0).backward()
+    assert_close(mix.weights.grad, torch.tensor([2.0, -4.0, 1.0]))
+
+
+def test_a_frozen_mix_learns_nothing():
+    mix = ScalarMix(num_layers=2, trainable=False)
+    assert not any(weight.requires_grad for weight in mix.parameters())
+
+
+def test_dropout_is_for_training_only():
+    mix = ScalarMix(num_layers=2, dropout=0.5)
+    layers = torch.ones(2, 50, 50)
+    assert (mix(layers) == 0).any()
+    assert_close(mix.eval()(layers), torch.ones(50, 50))
+
+
+def test_names_both_counts_when_they_differ():
+    with pytest.raises(ValueError, match="expected 3 layers to mix, got 2"):
+        ScalarMix(num_layers=3)(torch.zeros(2, 1, 1))
+    with pytest.raises(ValueError, match="expected 3 initial weights, one a layer, got 1"):
+        ScalarMix(num_layers=3, initial_weights=[1.0])

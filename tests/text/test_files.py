@@ -1,0 +1,264 @@
+import bz2
+import gzip
+import io
+import lzma
+import os
+import tracemalloc
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from elmore.errors import DataError
+from elmore.text import files
+from elmore.text.files import TextForm, guess_form, read_sentences
+from elmore.text.language import Language
+
+
+def read(text, form, **options):
+    data = text if isinstance(text, bytes) else text.encode()
+    return list(read_sentences(io.BytesIO(data), form=form, **options))
+
+
+RAW = [
+    ("Go. Stop.\nWait\n", [["Go", "."], ["Stop", "."], ["Wait"]]),
+    ("\n \nA\n\n\r\n\t\nB\n\n", [["A"], [], ["B"]]),
+    ("no line break at the end", [["no", "line", "break", "at", "the", "end"]]),
+    ("one\r\ntwo", [["one"], ["two"]]),
+    ("\n\n", []),
+    ("", []),
+]
+WRAPPED = [
+    ("It was\nlate. He\r\nleft.\n", [["It", "was", "late", "."], ["He", "left", "."]]),
+    ("\nA b\n\n\n  \nc\nd\n\n", [["A", "b"], [], ["c", "d"]]),
+    ("a\nb", [["a", "b"]]),
+    ("", []),
+]
+TOKENIZED = [
+    ("do n't  U.S.\n\n \nb\n", [["do", "n't", "U.S."], [], [], ["b"]]),
+    ("New York\t\tis big\t\n", [["New York", "is big"]]),
+    ("a\t \t\u3000\r\n\t\n", [["a", " ", "\u3000"], []]),
+    (
+        "a\u2028b\x85c\x0cd\u00a0e\x00 f\rg\u3000h\n",
+        [["a\u2028b\x85c\x0cd\u00a0e\x00", "f\rg\u3000h"]],
+    ),
+    ("last", [["last"]]),
+    ("", []),
+]
+CONLLU = [
+    ("1\tA\t_\n2\tb\n\n1\tC\r\n\r\n", [["A", "b"], ["C"]]),
+    ("1-2\tdu\t_\n1\tde\t_\n2\tle\t_\n2.1\tx\t_\n", [["de", "le"]]),
+    ("# newdoc id = 1\n# text = A\n1\tA\n\n#newdoc\n1\tB\n", [["A"], [], ["B"]]),
+    ("1\tA\n\n# newdoc\n\n# newdoc\n# newdocument\n", [["A"]]),
+    ("1\tNew York\t_\n\n\n", [["New York"]]),
+    ("", []),
+]
+
+
+@pytest.mark.parametrize(
+    ("form", "text", "sentences"),
+    [
+        (form, *case)
+        for form, cases in zip(TextForm, (RAW, WRAPPED, TOKENIZED, CONLLU), strict=True)
+        for case in cases
+    ],
+)
+def test_each_form_is_read_by_its_rules(form, text, sentences):
+    assert read(text, form) == sentences
+
+
+def test_a_language_reaches_sentences_and_tokens():
+    expected = [["北京", "很大", "。"], ["好", "！"]]
+    assert read("北京很大。好！\n", TextForm.RAW, language=Language.ZH) == expected
+    assert read("北\n京很大。\n好！\n", TextForm.WRAPPED, language=Language.ZH) == expected
+
+
+TOKENS = st.text(st.characters(exclude_characters="\t\n\r", exclude_categories=["Cs"]), min_size=1)
+
+
+@settings(max_examples=200, deadline=None)
+@given(sentences=st.lists(st.lists(TOKENS, min_size=2, max_size=5), max_size=5))
+def test_tokens_between_tabs_come_back_as_written(sentences):
+    text = "".join("\t".join(sentence) + "\n" for sentence in sentences)
+    assert read("\ufeff" + text, TextForm.TOKENIZED) == sentences
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    text=st.text(
+        st.one_of(st.sampled_from("ab. \n\ré\u2028"), st.characters(exclude_categories=["Cs"]))
+    )
+)
+@pytest.mark.parametrize("form", [TextForm.RAW, TextForm.WRAPPED])
+def test_plain_text_loses_only_whitespace(form, text):
+    tokens = [token for sentence in read("\ufeff" + text, form) for token in sentence]
+    assert "".join(tokens) == "".join(text.split())
+
+
+@pytest.mark.parametrize("form", TextForm)
+def test_a_byte_order_mark_at_the_start_is_dropped(form):
+    assert read("\ufeff1\ta", form)[0][0] == ("a" if form == TextForm.CONLLU else "1")
+
+
+@pytest.mark.parametrize("form", [TextForm.RAW, TextForm.WRAPPED])
+def test_a_long_line_is_split_as_if_read_whole(form, monkeypatch):
+    text = "Mr. Fox left at 5 p.m. on Monday. Was it café? Yes! " * 200
+    whole = read(text, form)
+    monkeypatch.setattr(files, "MAX_PENDING_CHARS", 211)
+    assert read(text, form) == whole
+    assert len(whole) == 600
+
+
+def test_an_endless_sentence_is_cut_at_whitespace(monkeypatch):
+    monkeypatch.setattr(files, "MAX_PENDING_CHARS", 100)
+    *cut, end = read("ab cd " * 500 + "\nEnd\n", TextForm.RAW)
+    assert [token for sentence in cut for token in sentence] == ["ab", "cd"] * 500
+    assert all(0 < len(sentence) < 200 // 3 + 1 for sentence in cut)
+    assert end == ["End"]
+
+
+def test_an_endless_token_is_cut_anywhere(monkeypatch):
+    monkeypatch.setattr(files, "MAX_PENDING_CHARS", 100)
+    *cut, end = read("é" * 1000 + "\nEnd\n", TextForm.RAW)
+    assert all(len(sentence) == 1 and len(sentence[0]) <= 200 for sentence in cut)
+    assert "".join(sentence[0] for sentence in cut) == "é" * 1000
+    assert end == ["End"]
+
+
+def test_a_long_blank_line_is_one_break(monkeypatch):
+    monkeypatch.setattr(files, "MAX_PENDING_CHARS", 10)
+    assert read("A\n" + " " * 100 + "\nB", TextForm.RAW) == [["A"], [], ["B"]]
+    assert read("A\n" + " " * 100 + "\nB", TextForm.WRAPPED) == [["A"], [], ["B"]]
+
+
+def test_spaces_after_a_long_line_are_no_blank_line(monkeypatch):
+    monkeypatch.setattr(files, "MAX_PENDING_CHARS", 10)
+    assert [] not in read("A b c d. E f g h. I j k l." + " " * 50 + "\nB", TextForm.RAW)
+
+
+@pytest.mark.parametrize("line_end", ["", "\n"])
+def test_memory_does_not_grow_with_the_file(line_end, tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "MAX_PENDING_CHARS", 2**12)
+    path = tmp_path / "a.txt"
+    peaks = []
+    for num_sentences in (500, 500, 5_000):  # once to load what loads once
+        path.write_text(f"Rain fell all day. {line_end}" * num_sentences)
+        tracemalloc.start()
+        assert sum(1 for _ in read_sentences(path, form=TextForm.WRAPPED)) == num_sentences
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[2] < 1.5 * peaks[1]
+
+
+@pytest.mark.parametrize(
+    ("name", "compress"),
+    [("a.txt", bytes), ("a.gz", gzip.compress), ("a.XZ", lzma.compress), ("a.bz2", bz2.compress)],
+)
+def test_a_file_is_opened_by_its_suffix(name, compress, tmp_path):
+    path = tmp_path / name
+    path.write_bytes(compress("één.\n".encode()))
+    assert list(read_sentences(path, form=TextForm.RAW)) == [["één", "."]]
+
+
+@pytest.mark.parametrize(
+    ("name", "form"),
+    [
+        ("a.conllu", TextForm.CONLLU),
+        ("a.CONLL.gz", TextForm.CONLLU),
+        ("a.conllu.txt", TextForm.RAW),
+        ("a.txt.xz", TextForm.RAW),
+        ("a", TextForm.RAW),
+        (".gz", TextForm.RAW),
+    ],
+)
+def test_the_name_tells_the_form(name, form):
+    assert guess_form(Path(name)) == form
+
+
+@pytest.mark.parametrize(
+    ("form", "data", "line", "byte"),
+    [
+        (TextForm.RAW, b"a\nb\ncaf\xe9 x\n", 3, "0xe9"),
+        (TextForm.WRAPPED, b"a\n\xff\xfea\n", 2, "0xff"),
+        (TextForm.TOKENIZED, b"caf\xc3\n\xa9", 1, "0xc3"),
+        (TextForm.TOKENIZED, b"a\ncaf\xc3", 2, "0xc3"),
+        (TextForm.CONLLU, b"1\ta\n2\t\x80\n", 2, "0x80"),
+    ],
+)
+def test_a_byte_that_is_not_utf8_is_named_with_its_place(form, data, line, byte, tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_bytes(data)
+    with pytest.raises(DataError, match=f"a.txt, line {line}: byte {byte} .*iconv"):
+        list(read_sentences(path, form=form))
+
+
+def test_a_character_cut_by_a_piece_is_read_whole(monkeypatch):
+    monkeypatch.setattr(files, "MAX_PENDING_CHARS", 5)
+    assert read("é" * 4, TextForm.RAW) == [["éééé"]]
+
+
+@pytest.mark.parametrize("line", ["A", "A NN", "x\tA", "1", "1\t\t_", "1.\tA", "٣\tA"])
+def test_a_malformed_conllu_line_is_named_with_its_place(line):
+    with pytest.raises(DataError, match=r"standard input, line 3: wanted .* CoNLL-U"):
+        read(f"# text\n1\tOk\n{line}\n", TextForm.CONLLU)
+
+
+@pytest.mark.parametrize(
+    ("name", "compress"),
+    [("a.gz", gzip.compress), ("a.xz", lzma.compress), ("a.bz2", bz2.compress)],
+)
+def test_a_damaged_archive_is_a_sentence_not_a_traceback(name, compress, tmp_path):
+    packed = compress(os.urandom(3000).hex().encode())
+    flipped = bytearray(packed)
+    flipped[len(packed) // 2] ^= 0xFF
+    cut = [packed[: len(packed) // 2], packed[:-3], packed[:10] + b"\xff" * 100]
+    for data in (*cut, bytes(flipped), b"plain text\n"):
+        path = tmp_path / name
+        path.write_bytes(data)
+        with pytest.raises(DataError, match=f"{name} cannot be read"):
+            list(read_sentences(path, form=TextForm.RAW))
+
+
+def test_a_file_that_cannot_be_opened_is_a_sentence_not_a_traceback(tmp_path, monkeypatch):
+    def refuse(*arguments):
+        raise PermissionError
+
+    for path, message in [
+        (tmp_path / "missing.gz", "there is no file .*missing.gz"),
+        (tmp_path, "is a folder"),
+        (tmp_path / "nul\0.txt", "cannot be opened"),
+    ]:
+        with pytest.raises(DataError, match=message):
+            list(read_sentences(path, form=TextForm.RAW))
+    monkeypatch.setattr(Path, "open", refuse)  # root may read everything
+    with pytest.raises(DataError, match="may not be read"):
+        list(read_sentences(tmp_path / "a.locked", form=TextForm.RAW))
+
+
+def test_messages_name_a_stream_as_well_as_they_can():
+    stream = io.BytesIO(b"\xff")
+    for name, shown in [
+        ("a/b.txt", "a/b.txt"),
+        ("<stdin>", "standard input"),
+        (0, "standard input"),
+    ]:
+        stream.seek(0)
+        stream.name = name
+        with pytest.raises(DataError, match=f"^{shown}, line 1"):
+            list(read_sentences(stream, form=TextForm.RAW))
+
+
+def test_a_stream_is_left_open():
+    stream = io.BytesIO(b"a\nb\n")
+    assert next(read_sentences(stream, form=TextForm.TOKENIZED)) == ["a"]
+    assert not stream.closed
+
+
+def test_sentences_come_as_they_are_read():
+    class Endless(io.RawIOBase):
+        def readline(self, size=-1, /):
+            return b"Rain.\n"
+
+    sentences = read_sentences(Endless(), form=TextForm.RAW)
+    assert [next(sentences) for _ in range(3)] == [["Rain", "."]] * 3

@@ -116,8 +116,8 @@ def test_killed_at_random_moments_the_command_ends_with_the_same_content(tmp_pat
     text = tmp_path / "text.txt"
     words = random.Random(0)
     text.write_text(
-        "\n".join(
-            " ".join(f"w{words.randint(0, 300)}" for _ in range(words.randint(0, 12)))
+        "".join(
+            " ".join(f"w{words.randint(0, 300)}" for _ in range(words.randint(0, 12))) + "\n"
             for _ in range(300)
         )
     )
@@ -146,6 +146,6 @@ def test_killed_at_random_moments_the_command_ends_with_the_same_content(tmp_pat
         assert process.returncode == -signal.SIGKILL, errors.decode()
     assert kills >= 1
     embedder = elmore.load(state=state)
-    lines = [line.split(" ") if line else [] for line in text.read_text().split("\n")]
+    lines = [line.split() for line in text.read_text().splitlines()]
     for found, wanted in zip(read_vectors(path), embedder.stream(lines, mix="all"), strict=True):
         assert np.array_equal(found.vectors, wanted)

@@ -22,11 +22,15 @@ SENTENCES = [
 ]
 CHAR_DIC = "".join(
     f"{entry}\t{place}\n"
-    for place, entry in enumerate(["<oov>", "<bos>", "<eos>", "<bow>", "<eow>", "<pad>", *"abcéT我 \""])
+    for place, entry in enumerate(
+        ["<oov>", "<bos>", "<eos>", "<bow>", "<eow>", "<pad>", *'abcéT我 "']
+    )
 )
 WORD_DIC = "".join(
     f"{entry}\t{place}\n"
-    for place, entry in enumerate(["<oov>", "<bos>", "<eos>", "<pad>", "The", "café", "extraor", "我"])
+    for place, entry in enumerate(
+        ["<oov>", "<bos>", "<eos>", "<pad>", "The", "café", "extraor", "我"]
+    )
 )
 
 
@@ -51,6 +55,10 @@ def single_thread() -> Iterator[None]:
             yield
     finally:
         torch.set_num_threads(num_threads)
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
 
 
 def largest_difference(ours: list[np.ndarray], theirs: list[np.ndarray]) -> float:
@@ -124,8 +132,8 @@ def write_bilm_tf_files(
     weights_path, options_path = folder / "lm_weights.hdf5", folder / "options.json"
     with h5py.File(weights_path, "w") as file:
         for name, array in arrays.items():
-            name = name.replace("MultiRNNCell/Cell0/", "") if has_short_names else name
-            file.create_dataset(name, array.shape, dtype="float32")[...] = array
+            place = name.replace("MultiRNNCell/Cell0/", "") if has_short_names else name
+            file.create_dataset(place, array.shape, dtype="float32")[...] = array
     options_path.write_text(json.dumps(options))
     return weights_path, options_path
 

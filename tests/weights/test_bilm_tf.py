@@ -29,7 +29,9 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "no LSTM projection, no residuals": make_options(
         lstm={"dim": 4, "use_skip_connections": False}
     ),
-    "no CNN projection": make_options(lstm={"projection_dim": 5, "dim": 8}, filters=[[1, 2], [3, 3]]),
+    "no CNN projection": make_options(
+        lstm={"projection_dim": 5, "dim": 8}, filters=[[1, 2], [3, 3]]
+    ),
     "neither projection": make_options(lstm={"projection_dim": 5, "dim": 5}, filters=[[2, 5]]),
     "tanh": make_options(activation="tanh"),
     "no highway": make_options(n_highway=0),
@@ -147,7 +149,10 @@ def test_projections_between_equal_widths_are_used_where_they_are_as_allennlp_do
     options = make_options(lstm={"projection_dim": 5, "dim": 5}, filters=[[2, 5]])
     arrays = make_arrays(options)
     random = np.random.default_rng(1)
-    extra = {"CNN_proj/W_proj": random.normal(size=(5, 5)), "CNN_proj/b_proj": random.normal(size=5)}
+    extra = {
+        "CNN_proj/W_proj": random.normal(size=(5, 5)),
+        "CNN_proj/b_proj": random.normal(size=5),
+    }
     for direction in (0, 1):
         for layer in (0, 1):
             cell = f"RNN_{direction}/RNN/MultiRNNCell/Cell{layer}/LSTMCell"
@@ -306,10 +311,14 @@ def test_options_that_agree_are_left_untouched(tmp_path):
 VOCABULARY = ["<S>", "</S>", "<UNK>", "The", "café", "日本語", "naïve"]
 
 
-def write_word_files(folder: Path, *, options: dict[str, Any]) -> tuple[peer_files.Arrays, list[Path]]:
+def write_word_files(
+    folder: Path, *, options: dict[str, Any]
+) -> tuple[peer_files.Arrays, list[Path]]:
     """Write a model of word vectors; its weight file has characters too, as bilm-tf's has."""
     arrays = make_arrays(options)
-    table = np.random.default_rng(5).normal(size=(len(VOCABULARY), options["lstm"]["projection_dim"]))
+    table = np.random.default_rng(5).normal(
+        size=(len(VOCABULARY), options["lstm"]["projection_dim"])
+    )
     arrays["embedding"] = table.astype(np.float32)
     paths = [
         *peer_files.write_bilm_tf_files(folder, options, arrays),
@@ -376,9 +385,7 @@ def test_word_vectors_are_written_and_read_again_equal_to_the_bit(tmp_path):
     folder = tmp_path / "written"
     files = [folder / name for name in ("w.hdf5", "token_embeddings.hdf5", "vocabulary.txt")]
     assert write_bilm_tf(model, files[0]) == [*files, folder / "options.json"]
-    assert_equal_arrays(
-        peer_files.read_all_arrays(files[1]), {"embedding": arrays["embedding"]}
-    )
+    assert_equal_arrays(peer_files.read_all_arrays(files[1]), {"embedding": arrays["embedding"]})
     assert files[2].read_text(encoding="utf-8").split("\n") == [*VOCABULARY, ""]
     rnn = {name: array for name, array in arrays.items() if name.startswith("RNN")}
     assert_equal_arrays(peer_files.read_all_arrays(files[0]), rnn)

@@ -153,7 +153,7 @@ def test_parameters_and_half_precision_are_read_as_float32(tmp_path):
 
 def test_a_line_with_a_lone_field_is_the_ideographic_space(tmp_path):
     (tmp_path / "char.dic").write_text("a\t0\n\u3000\t1\n\u2028\u2029\t2\n", encoding="utf-8")
-    assert read_dic(tmp_path / "char.dic", size=4) == ["a", "", "\u3000", ""]
+    assert read_dic(tmp_path / "char.dic", size=3) == ["a", "", "\u3000"]
 
 
 def test_entries_stand_at_their_ids_in_whatever_order_the_lines_are(tmp_path):
@@ -186,8 +186,9 @@ def test_an_ideographic_space_is_spelled_with_its_own_vector(tmp_path):
         (b"a\t99999999999\n", "line 1"),
         ("a\t²\n".encode(), "line 1"),
         (b"a\r\t0\n", "line 1"),
-        (b"a\t5\n", "has id 5"),
-        (b"a\t0\nb\t0\n", "the same id 0"),
+        (b"a\t0\nb\t1\nc\t5\n", "has id 5"),
+        (b"a\t0\nb\t1\nc\t0\n", "the same id 0"),
+        (b"a\t0\nb\t1\n", "2 entries for 3 vectors"),
         (b"\xff\t0\n", "not UTF-8"),
     ],
 )
@@ -283,9 +284,17 @@ def test_a_weight_that_is_missing_or_of_another_shape_is_refused(file, name, tmp
         if changed is None:
             del weights[name]
         torch.save(weights, tmp_path / file)
-        # Without a whole layer, or a table, the rest can still be a model; a half one cannot.
         with pytest.raises(ModelError):
             read_many_langs(tmp_path)
+
+
+def test_a_weight_nobody_asked_for_is_refused(tmp_path):
+    architecture = make_architecture()
+    embedder, encoder = make_many_langs(architecture)
+    encoder["forward_layer_3.input_linearity.weight"] = np.zeros((2, 2), np.float32)
+    write_many_langs_folder(tmp_path, architecture, embedder, encoder)
+    with pytest.raises(ModelError, match=r"no use for the weight 'forward_layer_3"):
+        read_many_langs(tmp_path)
 
 
 @pytest.mark.parametrize("number", [float("nan"), float("inf"), -float("inf")])
@@ -300,9 +309,7 @@ def test_numbers_that_are_not_finite_are_refused(number, tmp_path):
 
 def test_reading_changes_nothing_in_the_folder(tmp_path):
     architecture = make_architecture()
-    folder = write_many_langs_folder(
-        tmp_path / "a", architecture, *make_many_langs(architecture)
-    )
+    folder = write_many_langs_folder(tmp_path / "a", architecture, *make_many_langs(architecture))
     before = shutil.copytree(folder, tmp_path / "b")
     read_many_langs(folder)
     assert contents(folder) == contents(Path(before))

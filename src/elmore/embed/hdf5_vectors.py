@@ -26,7 +26,7 @@ def write(
     with _create(path) as (file, watched):
         file.attrs["elmore"] = header.to_json()
         stored_lines = file.create_dataset(
-            "sentences",
+            "unfinished sentences",
             shape=(0,),
             maxshape=(None,),
             chunks=(LINES_PER_BLOCK,),
@@ -46,6 +46,8 @@ def write(
                 _append(stored_lines, lines)
                 lines = []
         _append(stored_lines, lines)
+        # Renamed at the end, so that it comes after the sentences for programs that list names.
+        file.move("unfinished sentences", "sentences")
         if index.is_complete:
             file.create_dataset(
                 "sentence_to_index", data=[index.to_json()], dtype=h5py.string_dtype()

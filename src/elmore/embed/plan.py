@@ -30,7 +30,7 @@ def cut_batches(lengths: Sequence[int], *, max_tokens: int) -> Iterator[list[int
     A sentence longer than that is a batch of its own.
 
     >>> list(cut_batches([5, 1, 4, 1], max_tokens=6))
-    [[0], [2, 1], [3]]
+    [[0], [2, 1, 3]]
     """
     batch: list[int] = []
     num_tokens = 0

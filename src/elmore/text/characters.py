@@ -40,8 +40,8 @@ class ByteAlphabet:
 
     >>> ByteAlphabet(max_chars=7).spell("hé!!!").tolist()
     [258, 104, 195, 169, 33, 33, 259]
-    >>> ByteAlphabet(max_chars=5).spell("hé").tolist()
-    [258, 104, 259, 260, 260]
+    >>> ByteAlphabet(max_chars=4).spell("hé").tolist()
+    [258, 104, 259, 260]
     """
 
     def __init__(self, *, max_chars: int, splits_characters: bool = False) -> None:

@@ -20,6 +20,7 @@ def read_dic(path: Path, *, size: int) -> list[str]:
     except UnicodeDecodeError as error:
         raise ModelError(f"{path} is not UTF-8 (byte {error.start}); get it again") from error
     ids: dict[str, int] = {}
+    num_entries = 0
     for number, line in enumerate(text.split("\n"), start=1):
         fields = line.strip().split("\t")
         if fields == [""]:
@@ -32,6 +33,9 @@ def read_dic(path: Path, *, size: int) -> list[str]:
                 "get it again"
             )
         ids[entry] = int(place)
+        num_entries += 1
+    if num_entries != size:
+        raise ModelError(f"{path} has {num_entries} entries for {size} vectors; get it again")
     try:
         return order_entries(ids, size=size)
     except ModelError as error:

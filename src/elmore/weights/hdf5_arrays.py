@@ -1,5 +1,6 @@
 """Read and write named float arrays in HDF5, distrusting what a file declares of itself."""
 
+import io
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from math import prod
@@ -97,10 +98,9 @@ def _read(file: h5py.File, name: str, dataset: h5py.Dataset) -> FloatArray:
 
 def write_arrays(path: Path, arrays: Mapping[str, FloatArray]) -> None:
     """Write contiguous float32 datasets without attributes, as bilm-tf does."""
-    try:
-        # `replace_file` holds a lock on the path already, of the kind HDF5 would wait for.
-        with h5py.File(path, "w", locking=False) as file:
-            for name, array in arrays.items():
-                file.create_dataset(name, data=np.ascontiguousarray(array, dtype=np.float32))
-    except RuntimeError as error:  # what h5py makes of a full disk when it closes the file
-        raise OSError(str(error)) from error
+    # In memory first: HDF5 can take the whole process down when it meets a full disk.
+    buffer = io.BytesIO()
+    with h5py.File(buffer, "w") as file:
+        for name, array in arrays.items():
+            file.create_dataset(name, data=np.ascontiguousarray(array, dtype=np.float32))
+    path.write_bytes(buffer.getbuffer())

@@ -30,14 +30,14 @@ def count_layers(weights: Weights, pattern: str) -> int:
 
 def table_shape(weights: Weights, name: str) -> tuple[int, int]:
     """Return rows and columns of a matrix."""
-    rows, columns = _take(weights, name, num_axes=2).shape
+    rows, columns = _find(weights, name, num_axes=2).shape
     return rows, columns
 
 
 def read_filters(embedder: Weights) -> tuple[tuple[int, int], ...]:
     """Return width and number of the character filters."""
     shapes = [
-        _take(embedder, f"convolutions.{place}.weight", num_axes=3).shape
+        _find(embedder, f"convolutions.{place}.weight", num_axes=3).shape
         for place in range(count_layers(embedder, "convolutions.{}.weight"))
     ]
     return tuple((width, number) for number, _, width in shapes)
@@ -45,6 +45,7 @@ def read_filters(embedder: Weights) -> tuple[tuple[int, int], ...]:
 
 def to_tensors(embedder: Weights, encoder: Weights, config: ModelConfig) -> dict[str, Tensor]:
     """Rename and turn the folder's weights into the network's; shapes are checked there."""
+    embedder, encoder = dict(embedder), dict(encoder)
     tensors: dict[str, Tensor] = {}
     if config.words is not None:
         tensors["token_encoder.words.weight"] = _take(embedder, WORD_TABLE, num_axes=2)
@@ -73,10 +74,19 @@ def to_tensors(embedder: Weights, encoder: Weights, config: ModelConfig) -> dict
                 num_axes = 1 if part == "bias" else 2
                 weight = _take(encoder, f"{theirs}_{layer}.{name}", num_axes=num_axes)
                 tensors[f"{ours}.{layer}.{part}"] = weight
+    for name in (*embedder, *encoder):
+        raise ModelError(f"there is no use for the weight {name!r:.60}; get the model again")
     return {name: tensor.contiguous() for name, tensor in tensors.items()}
 
 
-def _take(weights: Weights, name: str, *, num_axes: int) -> Tensor:
+def _take(weights: dict[str, Tensor], name: str, *, num_axes: int) -> Tensor:
+    """Return a weight and cross it out, so that what is left was asked for by nobody."""
+    weight = _find(weights, name, num_axes=num_axes)
+    del weights[name]
+    return weight
+
+
+def _find(weights: Weights, name: str, *, num_axes: int) -> Tensor:
     if name not in weights or weights[name].dim() != num_axes:
         found = f"shape {tuple(weights[name].shape)}" if name in weights else "none"
         raise ModelError(

@@ -138,8 +138,13 @@ def _read_config(path: Path) -> ModelConfig:
 
 
 def _read_list(path: Path) -> list[str]:
-    check_file(path)
-    return read_entries(path)
+    size = check_file(path)
+    entries = read_entries(path)
+    with path.open("rb") as file:
+        file.seek(max(size - 1, 0))
+        if file.read() != b"\n":
+            raise ModelError(f"{path} ends in the middle of a line; get it again")
+    return entries
 
 
 def _read_tensors(path: Path, config: ModelConfig) -> dict[str, Tensor]:

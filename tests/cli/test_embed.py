@@ -1,0 +1,115 @@
+import json
+
+import h5py
+import numpy as np
+import pytest
+
+from elmore.embed.embedder import Embedder
+from elmore.embed.vector_file import read_header, read_vectors
+from tests import tiny
+
+SENTENCES = [["The", "bank"], [], ["of", "the", "river", "."]]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    tiny.model(scale=0.4).save_pretrained(tmp_path / "model")
+    text = "The bank\n\nof  the river .\n"
+    (tmp_path / "sentences.txt").write_text(text)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("state", ["reset", "stream", "document"])
+def test_embeds_a_file_of_tokens(folder, elmore_command, state):
+    result = elmore_command(
+        *("embed", "sentences.txt", "--model", "model/", "--tokenized", "--layers", "all"),
+        *("--state", state, "--out", "vectors.h5"),
+    )
+    assert (result.status, result.out) == (0, "")
+    embedder = Embedder(tiny.model(scale=0.4), state=state)
+    wanted = list(embedder.stream(SENTENCES, mix="all"))
+    with h5py.File("vectors.h5") as file:
+        assert list(file)[:3] == ["0", "1", "2"]
+        for number, vectors in enumerate(wanted):
+            assert np.array_equal(file[str(number)][...], vectors)
+        index = json.loads(file["sentence_to_index"][0])
+        assert index["of the river ."] == "2"
+    assert read_header("vectors.h5").state == state
+    assert "3 sentences, 6 tokens" in result.err
+
+
+def test_tabs_separate_tokens_where_a_line_has_one(folder, elmore_command):
+    (folder / "tabs.txt").write_text("a b\tc\t\u3000\na b\n")
+    elmore_command("embed", "tabs.txt", "--tokenized", "--out", "v.npz")
+    assert [s.tokens for s in read_vectors("v.npz")] == [["a b", "c", "\u3000"], ["a", "b"]]
+
+
+def test_raw_text_is_split_into_sentences_and_tokens(folder, elmore_command):
+    (folder / "raw.txt").write_text("He didn't go. She did.\n")
+    elmore_command("embed", "raw.txt", "--out", "v.npz")
+    assert [s.tokens for s in read_vectors("v.npz")] == [
+        ["He", "did", "n't", "go", "."],
+        ["She", "did", "."],
+    ]
+
+
+def test_reads_standard_input_and_prints_json_lines(folder, elmore_command):
+    result = elmore_command(
+        "embed", "-", "--model", "model", "--tokenized", stdin="a \u3000\n\nb\n".encode()
+    )
+    lines = [json.loads(line) for line in result.out.splitlines()]
+    assert [line["tokens"] for line in lines] == [["a", "\u3000"], [], ["b"]]
+    wanted = Embedder(tiny.model(scale=0.4)).embed([["a", "\u3000"]])[0]
+    assert np.array_equal(np.array(lines[0]["vectors"], dtype=np.float32), wanted)
+
+
+def test_reports_as_json(folder, elmore_command):
+    result = elmore_command(
+        *("embed", "sentences.txt", "--tokenized", "--dtype", "float16", "--compress"),
+        *("--out", "v.parquet", "--json"),
+    )
+    assert (result.json["num_sentences"], result.json["dtype"]) == (3, "float16")
+
+
+def test_bilm_tf_weights_are_used_as_they_are(folder, elmore_command):
+    elmore_command("convert", "model", "--to", "bilm-tf", "--out", "weights.hdf5")
+    for model, out in (("model", "a.npz"), ("weights.hdf5", "b.npz")):
+        command = ("embed", "sentences.txt", "--tokenized", "--model", model, "--out", out)
+        assert elmore_command(*command).status == 0
+    for left, right in zip(read_vectors("a.npz"), read_vectors("b.npz"), strict=True):
+        assert np.array_equal(left.vectors, right.vectors)
+
+
+def test_an_untrained_model_is_said_to_be_untrained(folder, elmore_command):
+    result = elmore_command("embed", "sentences.txt", "--out", "v.h5")
+    assert "untrained" in result.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("none.txt", "--out", "v.h5"), "there is no file none.txt"),
+        ((".", "--out", "v.h5"), ". is a folder"),
+        (("sentences.txt", "--out", "v.txt"), "choose one of .h5, .hdf5, .parquet, .npz"),
+        (("sentences.txt", "--out", "v.h5", "--model", "none/"), "no model at 'none/'"),
+        (("sentences.txt", "--out", "v.h5", "--layers", "9"), "a number from 0 to 2"),
+        (("sentences.txt", "--out", "v.h5", "--device", "nowhere"), "device 'nowhere'"),
+        (("bad.txt", "--out", "v.h5"), "bad.txt, line 2: byte 0xff is not UTF-8"),
+        (("sentences.txt", "--out", "v.h5", "--state", "carry"), "'reset'"),
+        (("sentences.txt", "--tokenized", "--form", "conllu"), "--tokenized contradicts"),
+        (
+            ("sentences.txt", "--tokenized", "--out", "v.h5", "--max-sentence-tokens", "3"),
+            "sentence 3 has 4 tokens",
+        ),
+    ],
+)
+def test_a_mistake_is_one_sentence_and_status_two(folder, elmore_command, arguments, message):
+    (folder / "bad.txt").write_bytes(b"good\n\xff\n")
+    before = sorted(folder.iterdir())
+    result = elmore_command("embed", *arguments)
+    assert result.status == 2
+    assert message in " ".join(result.err.split())
+    assert "Traceback" not in result.err
+    assert result.out == ""
+    assert sorted(folder.iterdir()) == before

@@ -1,0 +1,47 @@
+import pytest
+
+TEXT = """A bank of sand.
+The Bank of England.
+No such word here.
+A bank of sand.
+"""
+
+
+@pytest.fixture
+def text(tmp_path):
+    path = tmp_path / "text.txt"
+    path.write_text(TEXT)
+    return path
+
+
+def test_the_use_most_like_the_one_asked_for_comes_first(text, elmore_command):
+    found = elmore_command("neighbors", "bank", text, "--in", "A bank of sand.", "--json").json
+    assert [neighbor["context"]["sentence"] for neighbor in found] == [0, 3, 1]
+    assert found[0]["similarity"] == pytest.approx(1.0, abs=1e-6)
+
+
+def test_without_a_sentence_the_closest_pairs_are_shown(text, elmore_command):
+    pairs = elmore_command("neighbors", "BANK", text, "--json").json
+    assert (pairs[0]["context"]["sentence"], pairs[0]["other"]["sentence"]) == (0, 3)
+    assert pairs[0]["similarity"] == pytest.approx(1.0, abs=1e-6)
+    assert len(pairs) == 2
+
+
+def test_the_table_marks_the_word(text, elmore_command):
+    result = elmore_command("neighbors", "bank", text, "--in", "The bank.", "--top", "2")
+    assert result.out.count("[bank]") + result.out.count("[Bank]") == 2
+
+
+def test_a_word_that_is_not_there(text, elmore_command):
+    result = elmore_command("neighbors", "river", text)
+    assert (result.status, result.out) == (0, "")
+    assert "no second use of 'river'" in result.err
+    result = elmore_command("neighbors", "river", text, "--in", "A bank.")
+    assert result.status == 2
+    assert "does not have the word 'river'" in result.err
+
+
+def test_all_layers_cannot_be_compared(text, elmore_command):
+    result = elmore_command("neighbors", "bank", text, "--layers", "all")
+    assert result.status == 2
+    assert "one vector a token" in result.err

@@ -1,0 +1,75 @@
+import pytest
+
+from elmore.config import CharacterConfig, LSTMConfig, ModelConfig
+from elmore.errors import ConfigError
+from tests import tiny
+
+
+@pytest.mark.parametrize("config", [tiny.byte_config(), tiny.word_and_char_config()])
+def test_settings_come_back_from_json(config):
+    assert ModelConfig.from_json(config.to_json()) == config
+
+
+def test_an_unknown_setting_suggests_the_right_one():
+    settings = tiny.byte_config().to_json()
+    settings["lstm"]["layers"] = 2
+    with pytest.raises(ConfigError, match=r"unknown setting 'layers' in 'lstm'; did you mean"):
+        ModelConfig.from_json(settings)
+    with pytest.raises(ConfigError, match=r"unknown setting 'lstms'.* known: |did you mean 'lstm'"):
+        ModelConfig.from_json({**tiny.byte_config().to_json(), "lstms": 1})
+
+
+def test_a_newer_format_asks_for_an_update():
+    with pytest.raises(ConfigError, match="format 99, this elmore reads 1; update"):
+        ModelConfig.from_json({**tiny.byte_config().to_json(), "format": 99})
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: LSTMConfig(cell_dim=0, output_dim=1), "cell_dim is 0; give a whole number"),
+        (lambda: LSTMConfig(cell_dim=10**30, output_dim=1), "cell_dim is 1000000"),
+        (lambda: LSTMConfig(cell_dim=True, output_dim=1), "cell_dim is True"),
+        (lambda: LSTMConfig(cell_dim=4, output_dim=2, cell_clip=-1.0), "cell_clip is -1.0"),
+        (lambda: LSTMConfig(cell_dim=4, output_dim=2, cell_clip=float("nan")), "cell_clip is nan"),
+        (lambda: LSTMConfig(cell_dim=4, output_dim=2, has_projection=False), "make them equal"),
+        (lambda: CharacterConfig(filters=()), "there are 0 filters"),
+        (lambda: CharacterConfig(filters=((1, 2, 3),)), "give pairs of width and number"),
+        (lambda: CharacterConfig(filters=((60, 1),)), "width 60 does not fit into max_chars = 50"),
+        (lambda: CharacterConfig(activation="gelu"), "choose one of: relu, tanh"),
+        (lambda: ModelConfig(lstm=LSTMConfig(cell_dim=2, output_dim=1)), "'characters', 'words'"),
+        (
+            lambda: ModelConfig(
+                lstm=LSTMConfig(cell_dim=9, output_dim=5),
+                characters=CharacterConfig(),
+                has_token_projection=False,
+            ),
+            r"token vector \(512\) is as wide as the LSTM's output \(5\)",
+        ),
+    ],
+)
+def test_what_cannot_be_built_is_refused_with_its_value(make, message):
+    with pytest.raises(ConfigError, match=message):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("section", "name", "value"),
+    [
+        ("lstm", "cell_dim", "12"),
+        ("lstm", "has_residuals", 1),
+        ("lstm", "cell_clip", "3"),
+        ("about", "name", 7),
+        ("characters", "max_chars", 9.0),
+    ],
+)
+def test_a_setting_of_the_wrong_type_is_named(section, name, value):
+    settings = tiny.byte_config().to_json()
+    settings[section][name] = value
+    with pytest.raises(ConfigError, match=name):
+        ModelConfig.from_json(settings)
+
+
+def test_widths_follow_from_the_parts():
+    config = tiny.word_and_char_config()
+    assert (config.token_dim, config.num_mixed_layers, config.vector_dim) == (9, 3, 10)

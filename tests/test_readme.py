@@ -1,0 +1,58 @@
+"""The README tells the truth: its commands run, and print what it shows."""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from elmore.weights.bilm_tf import write_bilm_tf
+from tests import tiny
+from tests.weights import peer_files
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text()
+
+
+def test_the_demo_prints_what_the_readme_shows():
+    result = subprocess.run(
+        [sys.executable, "examples/demo.py"],
+        cwd=ROOT,
+        env={**os.environ, "COLUMNS": "80"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    printed = "\n".join(line.rstrip() for line in result.stdout.splitlines())
+    shown = re.search(r"shows:\n\n```text\n(.*?)\n```", README, flags=re.DOTALL)
+    assert shown is not None
+    assert shown[1] == printed
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder with what the README's commands ask for."""
+    write_bilm_tf(tiny.model(), tmp_path / "lm_weights.hdf5")
+    architecture = peer_files.make_architecture()
+    weights = peer_files.make_many_langs(architecture)
+    peer_files.write_many_langs_folder(tmp_path / "many_langs_folder", architecture, *weights)
+    (tmp_path / "sentences.txt").write_text("the bank of a river\na bank\n")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_the_commands_of_the_readme_run(folder, elmore_command):
+    commands = re.findall(r"^\$ elmore (.*)$", README, flags=re.MULTILINE)
+    assert len(commands) >= 6
+    for command in commands:
+        result = elmore_command(*shlex.split(command))
+        assert result.status == 0, result.err
+
+
+def test_every_link_leads_somewhere():
+    for path in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]:
+        for target in re.findall(r"\]\(([^)#]+)[^)]*\)", path.read_text()):
+            assert "://" in target or (path.parent / target).exists(), f"{path.name}: {target}"

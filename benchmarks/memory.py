@@ -7,6 +7,7 @@ of its own whose memory is sampled ten times a second. Prints a Markdown table.
 """
 
 import argparse
+import os
 import subprocess
 import sys
 import tempfile
@@ -72,7 +73,12 @@ def watch(text: Path, model: Path, out: Path) -> tuple[float, list[float], str]:
     command = [sys.executable, "-m", "elmore", "embed", text, "--model", model, "--out", out]
     command += ["--layers", "top", "--tokens-per-batch", "4096", "--json"]
     started = time.monotonic()
-    process = subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        list(map(str, command)),
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},  # products this small only wait for each other
+    )
     samples = [0.0]
     while process.poll() is None:
         samples.append(resident_megabytes(process.pid) or samples[-1])

@@ -209,7 +209,7 @@ def architectures(draw: st.DrawFn) -> dict[str, Any]:
     )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
     options=architectures(),
     sentences=st.lists(st.lists(st.text(max_size=8), max_size=4), min_size=1, max_size=3),

@@ -4,6 +4,7 @@ No format here has a checksum, so a changed number inside the weights goes unnot
 """
 
 import random
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,11 +15,12 @@ from elmore.errors import ElmoreError
 from elmore.weights.bilm_tf import read_bilm_tf, write_bilm_tf
 from elmore.weights.elmo_model import ElmoModel
 from elmore.weights.many_langs import read_many_langs
+from elmore.weights.torch_file import read_torch_file
 from tests import tiny
 from tests.weights import peer_files
 
 Load = Callable[[], object]
-NUM_CUTS, NUM_CHANGES = 40, 120
+NUM_CUTS, NUM_CHANGES = 25, 100
 
 
 def bilm_tf(folder: Path) -> Load:
@@ -112,6 +114,16 @@ def test_changed_bytes_give_a_refusal_or_a_model(make, name, tmp_path):
         put(tmp_path / name, change(whole, random.Random(seed)))
         outcomes.add(is_refused(load))
     assert True in outcomes
+
+
+def test_a_damaged_torch_file_is_refused_without_warnings_of_torch(tmp_path):
+    torch.save(
+        {"a": [1]}, tmp_path / "x.pkl", pickle_protocol=4, _use_new_zipfile_serialization=False
+    )
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        assert is_refused(lambda: read_torch_file(tmp_path / "x.pkl"))
+    assert not caught
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "config.json", "vocabulary.txt"])

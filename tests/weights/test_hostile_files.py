@@ -7,6 +7,7 @@ import struct
 import subprocess
 import sys
 import zipfile
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -187,15 +188,15 @@ def huge_arrays(folder: Path) -> None:
 
 
 def huge_chunks(folder: Path) -> None:
-    """An array of 24 numbers in a chunk that unpacks to 400 MB."""
+    """An array of 24 numbers in a chunk that unpacks to 80 MB."""
     path, _ = peer_files.write_bilm_tf_files(folder, make_options(), make_arrays(make_options()))
     with h5py.File(path, "r+") as file:
         del file[f"{CELL}/B"]
-        chunk = 10**8
+        chunk = 2 * 10**7
         bias = file.create_dataset(
             f"{CELL}/B", (24,), "f4", maxshape=(None,), chunks=(chunk,), compression=9
         )
-        bias.id.write_direct_chunk((0,), b"x" * 1000)
+        bias.id.write_direct_chunk((0,), zlib.compress(bytes(4 * chunk), 1))
 
 
 def one_array_many_times(folder: Path) -> None:
@@ -314,7 +315,7 @@ def zip_bomb(folder: Path) -> None:
             members = {name: archive.read(name) for name in archive.namelist()}
         with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
             for name, content in members.items():
-                archive.writestr(name, content + bytes(200_000_000 if "data/0" in name else 0))
+                archive.writestr(name, content + bytes(100_000_000 if "data/0" in name else 0))
 
     write_pickles(folder, write)
 
@@ -467,6 +468,17 @@ def test_code_in_a_pickle_is_not_run(name, form, place, tmp_path):
         torch.save(content, path, _use_new_zipfile_serialization=form == "zip")
     assert_refused(lambda: read_torch_file(path), r"encoder\.pkl")
     assert peer_files.names(tmp_path) == ["encoder.pkl"]
+
+
+def test_torch_is_told_to_expect_weights_only(tmp_path, monkeypatch):
+    torch.save({"a": torch.zeros(2)}, tmp_path / "encoder.pkl")
+    asked: dict[str, Any] = {}
+    load = torch.load
+    monkeypatch.setattr(
+        torch, "load", lambda *a, **options: asked.update(options) or load(*a, **options)
+    )
+    assert list(read_torch_file(tmp_path / "encoder.pkl")) == ["a"]
+    assert asked["weights_only"] is True
 
 
 def test_the_commands_above_would_have_run(tmp_path):

@@ -133,6 +133,28 @@ def test_the_fingerprint_follows_what_a_vector_depends_on_and_nothing_else():
     assert model.fingerprint() != before
 
 
+def test_loading_does_not_wait_for_the_compiler_of_torch(tmp_path):
+    tiny.model().save_pretrained(tmp_path)
+    program = """
+import sys
+from elmore.weights.loading import load_model
+load_model(sys.argv[1])
+print([name for name in ("torch._dynamo", "sympy") if name in sys.modules])
+"""
+    done = run_program(program, tmp_path)
+    assert done.stdout == "[]\n", done.stderr
+
+
+def run_program(program: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", program, str(folder)],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(["src", "."])},
+    )
+
+
 # The card.
 
 
@@ -258,13 +280,7 @@ for write in (lambda: tiny.model().save_pretrained(sys.argv[1]),
 def test_a_full_disk_leaves_the_old_model_whole(tmp_path):
     odd_model().save_pretrained(tmp_path)
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    done = subprocess.run(
-        [sys.executable, "-c", FULL_DISK, str(tmp_path)],
-        capture_output=True,
-        text=True,
-        check=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(["src", "."])},
-    )
+    done = run_program(FULL_DISK, tmp_path)
     assert done.stdout.split() == [DataError.__name__] * 2, done.stderr
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 

@@ -16,6 +16,7 @@ from elmore.config import About, ModelConfig, Units
 from elmore.errors import ModelError
 from elmore.text.batches import Batch, make_batch
 from elmore.text.characters import NUM_BYTE_UNITS
+from elmore.weights.empty_network import without_weights
 from elmore.weights.hub import find_folder
 from elmore.weights.model_folder import read_folder, write_folder
 
@@ -100,15 +101,15 @@ def assemble_model(
     words: Sequence[str] = (),
 ) -> ElmoModel:
     """Build a model around weights that are there already; the initial state may be left out."""
-    shapes = weight_shapes(config)
+    with without_weights():
+        shapes = weight_shapes(config)
+        model = ElmoModel(config, characters=characters, words=words)
     initial = {name: torch.zeros(shapes[name]) for name in ("initial_hidden", "initial_cell")}
     tensors = {**initial, **tensors}
     for name, shape in shapes.items():
         found = tuple(tensors[name].shape) if name in tensors else None
         if found != shape:
             raise ModelError(f"weight {name!r} has shape {found}, its settings call for {shape}")
-    with torch.device("meta"):
-        model = ElmoModel(config, characters=characters, words=words)
     model.bilm.load_state_dict(tensors, strict=True, assign=True)
     return model.eval()
 

@@ -1,6 +1,10 @@
 import pytest
+import torch
 
 from tests.cli.commands import Terminal
+
+# Products of tiny matrices only wait for each other; tests about threads set their own number.
+torch.set_num_threads(1)
 
 
 @pytest.fixture

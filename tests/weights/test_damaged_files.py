@@ -126,9 +126,14 @@ def test_a_damaged_torch_file_is_refused_without_warnings_of_torch(tmp_path):
     assert not caught
 
 
-@pytest.mark.parametrize("name", ["model.safetensors", "config.json", "vocabulary.txt"])
+OF_MANY_LANGS = ["encoder.pkl", "char.dic"]
+
+
+@pytest.mark.parametrize(
+    "name", ["model.safetensors", "config.json", "vocabulary.txt", *OF_MANY_LANGS]
+)
 def test_a_file_that_may_not_be_read_is_named(name, tmp_path, monkeypatch):
-    load = model_folder(tmp_path)
+    load = many_langs(tmp_path, is_zip=True) if name in OF_MANY_LANGS else model_folder(tmp_path)
     opened = Path.open
 
     def refuse(self: Path, *arguments: object, **options: object) -> object:

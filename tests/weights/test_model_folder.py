@@ -261,6 +261,18 @@ def test_an_entry_that_no_line_can_keep_is_refused_before_anything_is_written(en
     assert not (tmp_path / "new").exists()
 
 
+def test_a_save_that_was_interrupted_cannot_be_loaded_but_repeated(tmp_path, monkeypatch):
+    tiny.model(seed=1).save_pretrained(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr("elmore.weights.model_folder.write_card", lambda *_, **__: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            tiny.model(seed=2).save_pretrained(tmp_path)
+    with pytest.raises(ModelError, match=r"config\.json"):
+        load_model(tmp_path)
+    tiny.model(seed=2).save_pretrained(tmp_path)
+    assert load_model(tmp_path).fingerprint() == tiny.model(seed=2).fingerprint()
+
+
 FULL_DISK = """
 import resource, sys
 from pathlib import Path

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from elmore.model.rows import apply_linear, extend_rows, round_up, sigmoid
+from elmore.model.rows import apply_linear, round_up, sigmoid
 
 
 class CharacterCNN(nn.Module):
@@ -32,7 +32,7 @@ class CharacterCNN(nn.Module):
 
     def forward(self, char_ids: Tensor) -> Tensor:
         """Reduce (U, C) character ids to (U, F)."""
-        chars = self.embedding(char_ids)  # (U, C, E)
+        chars = self.embedding(_drop_filler(char_ids, keep=max(self.widths)))  # (U, C, E)
         strongest = []
         for width, convolve in zip(self.widths, self.filters, strict=True):
             assert isinstance(convolve, nn.Linear)
@@ -41,6 +41,22 @@ class CharacterCNN(nn.Module):
             responses = apply_linear(convolve, windows.reshape(-1, width * chars.shape[2]))
             strongest.append(responses.unflatten(0, windows.shape[:2]).amax(dim=1))
         return self.activation(torch.cat(strongest, dim=1))
+
+
+def _fill_block(ids: Tensor) -> Tensor:
+    """Repeat the last token of (U, ...) until there are whole blocks of rows."""
+    rows = torch.arange(round_up(len(ids)), device=ids.device)
+    return ids[rows.clamp(max=len(ids) - 1)]
+
+
+def _drop_filler(char_ids: Tensor, *, keep: int) -> Tensor:
+    """Cut (U, C) ids where only one and the same id follows in all tokens, but for `keep` of it.
+
+    Windows of nothing but filler all respond alike, so a filter's maximum needs only one of them.
+    """
+    is_filler = (char_ids == char_ids[:1, -1:]).all(dim=0)
+    num_filler = int(is_filler.flip(0).cumprod(0).sum())
+    return char_ids[:, : char_ids.shape[1] - max(0, num_filler - keep)]
 
 
 class Highway(nn.Module):
@@ -81,11 +97,11 @@ class TokenEncoder(nn.Module):
         if self.words is not None:
             assert word_ids is not None
             num_tokens = len(word_ids)
-            parts.append(self.words(extend_rows(word_ids, round_up(num_tokens))))
+            parts.append(self.words(_fill_block(word_ids)))
         if self.characters is not None:
             assert char_ids is not None
             num_tokens = len(char_ids)
-            x = self.characters(extend_rows(char_ids, round_up(num_tokens)))
+            x = self.characters(_fill_block(char_ids))
             for highway in self.highways:
                 x = highway(x)
             parts.append(x)

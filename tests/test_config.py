@@ -32,6 +32,8 @@ def test_a_newer_format_asks_for_an_update():
         (lambda: LSTMConfig(cell_dim=True, output_dim=1), "cell_dim is True"),
         (lambda: LSTMConfig(cell_dim=4, output_dim=2, cell_clip=-1.0), "cell_clip is -1.0"),
         (lambda: LSTMConfig(cell_dim=4, output_dim=2, cell_clip=float("nan")), "cell_clip is nan"),
+        (lambda: LSTMConfig(cell_dim=4, output_dim=2, cell_clip=1e39), "cell_clip is 1e[+]39"),
+        (lambda: LSTMConfig(cell_dim=4, output_dim=2, forget_bias=1e39), "forget_bias is 1e[+]39"),
         (lambda: LSTMConfig(cell_dim=4, output_dim=2, has_projection=False), "make them equal"),
         (lambda: CharacterConfig(filters=()), "there are 0 filters"),
         (lambda: CharacterConfig(filters=((1, 2, 3),)), "give pairs of width and number"),

@@ -15,7 +15,7 @@ MAP = {
     "text": {"errors"},
     "model": {"config", "text"},
     "build": {"config", "model", "text"},
-    "weights": {"atomic_file", "build", "config", "errors", "text"},
+    "weights": {"atomic_file", "build", "config", "errors", "model", "text"},
     "embed": {"atomic_file", "config", "errors", "model", "text", "weights"},
     "explore": {"embed", "errors"},
     "cli": {"config", "embed", "errors", "explore", "text", "weights"},

@@ -7,6 +7,7 @@ from torch import nn
 
 from elmore.config import Activation, ModelConfig, Units
 from elmore.model.bilm import BiLM
+from elmore.model.empty_network import without_weights
 from elmore.model.lstm import ProjectedLSTM
 from elmore.model.token_encoder import CharacterCNN, Highway, TokenEncoder
 from elmore.text.batches import Speller
@@ -111,6 +112,6 @@ def initialize(bilm: BiLM, *, seed: int) -> None:
 
 def weight_shapes(config: ModelConfig) -> dict[str, tuple[int, ...]]:
     """Return the name and shape of every weight of such a biLM, without making any."""
-    with torch.device("meta"):
+    with without_weights():
         bilm = build_bilm(config)
     return {name: tuple(weight.shape) for name, weight in bilm.state_dict().items()}

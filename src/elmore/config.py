@@ -12,6 +12,7 @@ FORMAT = 1
 # Far above any model that was published; a number past it is a damaged or hostile file.
 MAX_DIM = 1 << 20
 MAX_VOCABULARY = 1 << 28
+MAX_NUMBER = 1e30  # well within single precision
 
 
 class Activation(StrEnum):
@@ -124,9 +125,11 @@ class LSTMConfig:
         for name in ("cell_clip", "output_clip"):
             clip = getattr(self, name)
             if clip is not None and not (_is_number(clip) and clip > 0):
-                raise ConfigError(f"{name} is {clip!r}; give a number above 0, or null for no clip")
+                raise ConfigError(
+                    f"{name} is {clip!r:.60}; give a number above 0, or null for no clip"
+                )
         if not _is_number(self.forget_bias):
-            raise ConfigError(f"forget_bias is {self.forget_bias!r}; give a number")
+            raise ConfigError(f"forget_bias is {self.forget_bias!r:.60}; give a number")
         if not self.has_projection and self.output_dim != self.cell_dim:
             raise ConfigError(
                 f"without a projection output_dim ({self.output_dim}) is cell_dim "
@@ -224,7 +227,7 @@ def _optional_section(section: type, name: str, settings: dict[str, Any]) -> Any
 def _section(section: type, name: str, values: Any) -> Any:
     """Build one dataclass from a JSON object, naming what does not fit."""
     if not isinstance(values, Mapping):
-        raise ConfigError(f"'{name}' is {values!r}; it must be an object of settings")
+        raise ConfigError(f"'{name}' is {values!r:.60}; it must be an object of settings")
     try:
         return section(**_known(section, f"'{name}'", values))
     except TypeError as error:
@@ -238,7 +241,7 @@ def _known(section: type, place: str, values: Mapping[str, Any]) -> dict[str, An
         if key not in names:
             close = difflib.get_close_matches(str(key), names, n=1)
             hint = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(names)}"
-            raise ConfigError(f"unknown setting {key!r} in {place}; {hint}")
+            raise ConfigError(f"unknown setting {key!r:.60} in {place}; {hint}")
     for item in fields(section):
         if item.name in values and not _fits(values[item.name], str(item.type)):
             raise ConfigError(
@@ -269,7 +272,7 @@ def _fits(value: Any, annotation: str) -> bool:
 
 def _is_number(value: Any) -> bool:
     return (
-        isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < float("inf")
+        isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < MAX_NUMBER
     )
 
 
@@ -278,7 +281,7 @@ def _choice(name: str, value: Any, kind: type[StrEnum]) -> StrEnum:
         return kind(value)
     except ValueError:
         known = ", ".join(kind)
-        raise ConfigError(f"{name} is {value!r}; choose one of: {known}") from None
+        raise ConfigError(f"{name} is {value!r:.60}; choose one of: {known}") from None
 
 
 def _check_range(name: str, value: Any, least: int, most: int) -> None:

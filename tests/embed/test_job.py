@@ -118,7 +118,7 @@ def test_killed_at_random_moments_the_command_ends_with_the_same_content(tmp_pat
     text.write_text(
         "".join(
             " ".join(f"w{words.randint(0, 300)}" for _ in range(words.randint(0, 12))) + "\n"
-            for _ in range(300)
+            for _ in range(200)
         )
     )
     path = tmp_path / "vectors.h5"
@@ -137,7 +137,7 @@ def test_killed_at_random_moments_the_command_ends_with_the_same_content(tmp_pat
         while process.poll() is None and not path.with_name("vectors.h5.partial").exists():
             time.sleep(0.01)
         time.sleep(words.random() * 0.3)
-        if attempt < 4 and process.poll() is None:
+        if attempt < 3 and process.poll() is None:
             process.send_signal(signal.SIGKILL)
             kills += 1
         _, errors = process.communicate()

@@ -14,9 +14,9 @@ from torch import Tensor, nn
 from elmore.build import build_bilm, build_speller, initialize, weight_shapes
 from elmore.config import About, ModelConfig, Units
 from elmore.errors import ModelError
+from elmore.model.empty_network import without_weights
 from elmore.text.batches import Batch, make_batch
 from elmore.text.characters import NUM_BYTE_UNITS
-from elmore.weights.empty_network import without_weights
 from elmore.weights.hub import find_folder
 from elmore.weights.model_folder import read_folder, write_folder
 

@@ -18,7 +18,6 @@ from elmore.config import ModelConfig, Units
 from elmore.errors import ConfigError, ModelError
 from elmore.text.vocabulary import read_entries, write_entries
 from elmore.weights.bounded_file import check_file
-from elmore.weights.empty_network import without_weights
 from elmore.weights.json_file import read_json, write_json
 from elmore.weights.model_card import GENERATED, write_card
 
@@ -150,8 +149,7 @@ def _read_list(path: Path) -> list[str]:
 
 def _read_tensors(path: Path, config: ModelConfig) -> dict[str, Tensor]:
     _check_header(path)
-    with without_weights():
-        shapes = weight_shapes(config)
+    shapes = weight_shapes(config)
     try:
         with safe_open(path, framework="pt") as file:
             names = set(file.keys())

@@ -1,3 +1,8 @@
+import copy
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
 import torch
 
 from elmore.embed.token_cache import TokenCache
@@ -52,3 +57,40 @@ def test_clearing_takes_new_weights_into_account():
         model.bilm.token_encoder.projection.bias.add_(1.0)
     cache.clear()
     torch.testing.assert_close(cache.find([["a"]]), before + 1.0)
+
+
+def test_threads_may_share_a_table():
+    """Small enough that the threads keep throwing out each other's tokens."""
+    model, cache = make(size=4)
+    sentences = [[[f"w{(thread * 3 + n) % 20}" for n in range(9)]] for thread in range(4)]
+    wanted = [
+        TokenCache(model.bilm.token_encoder, model.speller, size=99).find(s) for s in sentences
+    ]
+    with ThreadPoolExecutor(4) as pool:
+        for _ in range(20):
+            for found, right in zip(pool.map(cache.find, sentences), wanted, strict=True):
+                assert torch.equal(found, right)
+
+
+def test_an_interruption_leaves_the_table_right(monkeypatch):
+    _, cache = make(size=4)
+    wanted = cache.find([["a", "b"]])
+    encode = TokenCache._encode
+
+    def interrupt(*arguments, **settings):
+        monkeypatch.setattr(TokenCache, "_encode", encode)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(TokenCache, "_encode", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        cache.find([["c", "d", "e"]])
+    assert torch.equal(cache.find([["a", "b"]]), wanted)
+    _, other = make(size=4)
+    assert torch.equal(cache.find([["e", "c"]]), other.find([["e", "c"]]))
+
+
+def test_a_copy_is_a_table_of_its_own():
+    _, cache = make(size=4)
+    wanted = cache.find([["a"]])
+    for copied in (copy.deepcopy(cache), pickle.loads(pickle.dumps(cache))):
+        assert torch.equal(copied.find([["a"]]), wanted)

@@ -6,6 +6,8 @@ whether it was there already or not: encoding it does not depend on what is enco
 
 from collections import OrderedDict
 from collections.abc import Sequence
+from threading import Lock
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -25,10 +27,16 @@ class TokenCache:
         self._speller = speller
         self._size = size
         self._places: OrderedDict[str, int] = OrderedDict()
+        self._free: list[int] = []
+        self._lock = Lock()  # a server's threads share one table
         self._vectors = self._encode([], with_markers=True)  # (2 + capacity, D)
 
     def find(self, sentences: Sequence[Sequence[str]]) -> Tensor:
         """Return the flat (N, D) vectors of the sentences' tokens, markers around each."""
+        with self._lock:
+            return self._find(sentences)
+
+    def _find(self, sentences: Sequence[Sequence[str]]) -> Tensor:
         wanted = dict.fromkeys(token for sentence in sentences for token in sentence)
         missing = []
         for token in wanted:
@@ -48,8 +56,17 @@ class TokenCache:
 
     def clear(self) -> None:
         """Forget all tokens; needed when the encoder's weights have changed."""
-        self._places.clear()
-        self._vectors = self._encode([], with_markers=True)
+        with self._lock:
+            self._places.clear()
+            self._free.clear()
+            self._vectors = self._encode([], with_markers=True)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out the lock, so that an embedder can be copied and sent to other processes."""
+        return {name: value for name, value in self.__dict__.items() if name != "_lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _lock=Lock())
 
     def _make_room(self, num_wanted: int) -> None:
         """Grow the table to its size, or further for a batch of more distinct tokens than that."""
@@ -61,17 +78,16 @@ class TokenCache:
         if wanted > capacity:
             grown = self._vectors.new_empty((2 + wanted, self._vectors.shape[1]))
             grown[: len(self._vectors)] = self._vectors
+            self._free += range(2 + capacity, len(grown))
             self._vectors = grown
 
     def _add(self, tokens: list[str]) -> None:
-        places = []
-        for token in tokens:
-            free = len(self._places) + 2
+        vectors = self._encode(tokens)  # first: interrupted here, the table is still right
+        for token, vector in zip(tokens, vectors, strict=True):
             # Tokens of this batch were moved to the end, so the first is not one of them.
-            place = free if free < len(self._vectors) else self._places.popitem(last=False)[1]
+            place = self._free.pop() if self._free else self._places.popitem(last=False)[1]
+            self._vectors[place] = vector
             self._places[token] = place
-            places.append(place)
-        self._vectors[places] = self._encode(tokens)
 
     @torch.inference_mode()
     def _encode(self, tokens: list[str], *, with_markers: bool = False) -> Tensor:

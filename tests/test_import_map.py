@@ -17,7 +17,7 @@ MAP = {
     "build": {"config", "model", "text"},
     "weights": {"atomic_file", "build", "config", "errors", "model", "text"},
     "embed": {"atomic_file", "config", "errors", "model", "text", "weights"},
-    "explore": {"embed", "errors"},
+    "explore": {"config", "embed", "errors"},
     "cli": {"config", "embed", "errors", "explore", "text", "weights"},
 }
 

@@ -13,6 +13,7 @@ from elmore.errors import ElmoreError
 
 if TYPE_CHECKING:
     from elmore.embed.embedder import Embedder, load
+    from elmore.embed.job import embed_to_file
     from elmore.embed.vector_file import read_vectors
     from elmore.model.elmo import Elmo
     from elmore.model.scalar_mix import ScalarMix
@@ -27,6 +28,7 @@ __all__ = [
     "ElmoreError",
     "Embedder",
     "ScalarMix",
+    "embed_to_file",
     "load",
     "load_model",
     "read_vectors",
@@ -38,6 +40,7 @@ _HOMES = {
     "ElmoModel": "elmore.weights.elmo_model",
     "Embedder": "elmore.embed.embedder",
     "ScalarMix": "elmore.model.scalar_mix",
+    "embed_to_file": "elmore.embed.job",
     "load": "elmore.embed.embedder",
     "load_model": "elmore.weights.loading",
     "read_vectors": "elmore.embed.vector_file",

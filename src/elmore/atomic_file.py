@@ -20,6 +20,7 @@ def replace_file(path: Path) -> Iterator[Path]:
     with explaining_write_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         release = hold_lock(temporary)
+        temporary.touch()  # where there are no locks, none was made
         mode = temporary.stat().st_mode
         try:
             yield temporary

@@ -28,7 +28,7 @@ class ChunkFolder:
     renamed into place; one that is damaged nevertheless is dropped with all after it.
     """
 
-    def __init__(self, folder: Path, *, job: Mapping[str, Any]) -> None:
+    def __init__(self, folder: Path, *, job: Mapping[str, Any], restart: bool = False) -> None:
         self.folder = Path(folder)
         self.num_sentences = 0
         self.digest = ""
@@ -41,6 +41,8 @@ class ChunkFolder:
             _check_ours(self.folder)
             self._release = weakref.finalize(self, hold_lock(self.folder / "lock"))
             try:
+                if restart:
+                    self._throw_away()
                 self._open(json.loads(json.dumps(dict(job))))
             except BaseException:
                 self.close()
@@ -102,6 +104,11 @@ class ChunkFolder:
 
     def __exit__(self, *exception: object) -> None:
         self.close()
+
+    def _throw_away(self) -> None:
+        """Delete what an earlier run left; its chunks first, so that a kill leaves a job."""
+        for path in [*sorted(self.folder.glob("*.npz"), reverse=True), self.folder / "job.json"]:
+            path.unlink(missing_ok=True)
 
     def _open(self, job: dict[str, Any]) -> None:
         for leftover in self.folder.glob("*.tmp"):

@@ -135,8 +135,8 @@ class Embedder:
         Under policy `stream` a call is one batch whose sentence k continues row k; with `rows`
         the sentences are successive batches of that many.
         """
-        parsed = [self._parse(sentence) for sentence in _refuse_string(sentences)]
-        windows = self._windows(parsed, mix=mix, rows=rows or max(len(parsed), 1))
+        parsed = [self.parse(sentence) for sentence in _refuse_string(sentences)]
+        windows = self._windows(parsed, mix=mix, rows=max(len(parsed), 1) if rows is None else rows)
         return [vectors for window in windows for vectors in window.vectors]
 
     def layers(self, sentences: Iterable[Sentence], *, rows: int | None = None) -> list[Array]:
@@ -147,7 +147,7 @@ class Embedder:
         self, sentences: Iterable[Sentence], *, mix: Layers | None = None, rows: int = 1
     ) -> Iterator[Array]:
         """Yield arrays as `embed` returns them, reading the input as it goes."""
-        parsed = (self._parse(sentence) for sentence in _refuse_string(sentences))
+        parsed = (self.parse(sentence) for sentence in _refuse_string(sentences))
         windows = self._windows(parsed, mix=mix, rows=rows)
         return (vectors for window in windows for vectors in window.vectors)
 
@@ -157,7 +157,9 @@ class Embedder:
         """Return (sentences, D): the mean or maximum over each one's tokens, zeros if none."""
         if pool not in list(Pool):
             raise ConfigError(f"pool is {pool!r}; choose one of: {', '.join(Pool)}")
-        pooled = [_pool(vectors, Pool(pool)) for vectors in self.stream(sentences)]
+        parsed = [self.parse(sentence) for sentence in _refuse_string(sentences)]
+        windows = self._windows(parsed, mix=None, rows=max(len(parsed), 1))
+        pooled = [_pool(vectors, Pool(pool)) for window in windows for vectors in window.vectors]
         return np.stack(pooled) if pooled else np.empty((0, self.vector_dim), dtype=np.float32)
 
     def reset_state(self) -> None:
@@ -175,12 +177,16 @@ class Embedder:
         mix: Layers | None = None,
         rows: int = 1,
         state: BiLMState | None = None,
+        num_before: int = 0,
     ) -> Iterator[Window]:
         """Embed tokenised sentences window by window, going on from `state` if given.
 
         For jobs that keep their own account of the state; this embedder's is not touched.
+        `num_before` sentences came earlier: a message counts them.
         """
-        return self._runner.windows(sentences, self.choose_layers(mix), rows=rows, state=state)
+        return self._runner.windows(
+            sentences, self.choose_layers(mix), rows=rows, state=state, num_before=num_before
+        )
 
     def _windows(
         self, sentences: Iterable[Sequence[str]], *, mix: Layers | None, rows: int
@@ -195,7 +201,8 @@ class Embedder:
                 self._memory.keep(window.state)
             yield window
 
-    def _parse(self, sentence: Sentence) -> list[str]:
+    def parse(self, sentence: Sentence) -> list[str]:
+        """Return the tokens of a sentence; a list of tokens is taken as it is."""
         return parse_sentence(sentence, language=self.language)
 
 

@@ -1,10 +1,10 @@
 """Embed a corpus into a vector file; killed at any moment, the same call goes on."""
 
-import shutil
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -47,8 +47,8 @@ class JobReport:
 
 def embed_to_file(
     embedder: Embedder,
-    sentences: Iterable[list[str]],
-    out: Path,
+    sentences: Iterable[str | Sequence[str]],
+    out: str | Path,
     *,
     layers: Layers | None = None,
     dtype: str = "float32",
@@ -56,22 +56,27 @@ def embed_to_file(
     restart: bool = False,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> JobReport:
-    """Embed tokenised sentences into a .h5, .parquet or .npz file.
+    """Embed sentences, strings or lists of tokens, into a .h5, .parquet or .npz file.
 
     Finished parts wait in `<out>.partial/`; `restart` throws away those of an earlier run.
     `on_progress` hears of the sentences and tokens done so far.
     """
+    out = Path(out)
     check_vector_path(out)
+    parsed = (embedder.parse(sentence) for sentence in sentences)
     header = describe_vectors(embedder, layers=layers, dtype=dtype)
     parts = out.with_name(f"{out.name}.partial")
-    if restart:
-        shutil.rmtree(parts, ignore_errors=True)
     started = time.monotonic()
     counter = _Counter(on_progress)
-    with ChunkFolder(parts, job=asdict(header)) as chunks, _removing_if_empty(chunks):
+    with (
+        ChunkFolder(parts, job=asdict(header), restart=restart) as chunks,
+        _removing_if_empty(chunks),
+    ):
         num_resumed = chunks.num_sentences
-        rest = _skip_done(iter(sentences), chunks, counter)
-        windows = embedder.windows(rest, mix=layers, state=_to_state(chunks.state, embedder))
+        rest = _skip_done(parsed, chunks, counter)
+        windows = embedder.windows(
+            rest, mix=layers, state=_to_state(chunks.state, embedder), num_before=num_resumed
+        )
         pending: list[SentenceVectors] = []
         num_bytes, last_added = 0, time.monotonic()
         state: BiLMState | None = None
@@ -146,10 +151,7 @@ def _skip_done(
 ) -> Iterator[list[str]]:
     """Pass over the sentences that an earlier run has done, if they are still the same ones."""
     digest = ""
-    for _ in range(chunks.num_sentences):
-        tokens = next(sentences, None)
-        if tokens is None:
-            break
+    for tokens in islice(sentences, chunks.num_sentences):
         digest = digest_tokens(digest, tokens)
         counter.count(len(tokens))
     if digest != chunks.digest:

@@ -3,8 +3,11 @@
 Shapes: L layers, N tokens, D one layer's vector.
 """
 
+import copy
 from collections.abc import Sequence
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -13,7 +16,7 @@ from elmore.model.scalar_mix import ScalarMix
 
 ALL, AVERAGE, TOP = "all", "average", "top"
 
-Layers = str | int | ScalarMix | Sequence[float]
+Layers = str | int | np.integer[Any] | ScalarMix | Sequence[float]
 
 
 class LayerChoice:
@@ -24,13 +27,13 @@ class LayerChoice:
         self.layer: int | None = None
         self.name = ""
         if isinstance(layers, ScalarMix):
-            self.mix = layers
+            self.mix = copy.deepcopy(layers).eval()  # the task goes on training its own
         elif isinstance(layers, str) and layers in (ALL, AVERAGE, TOP):
             self.name = layers
-        elif isinstance(layers, str | int):
+        elif isinstance(layers, str | int | np.integer):
             self.layer = _read_number(layers, num_layers=num_layers)
         else:
-            self.mix = ScalarMix(num_layers=len(layers), initial_weights=layers)
+            self.mix = ScalarMix(num_layers=len(layers), initial_weights=layers).eval()
         if self.mix is not None and len(self.mix.weights) != num_layers:
             raise ConfigError(
                 f"this mix weighs {len(self.mix.weights)} layers but the model has {num_layers}; "
@@ -50,15 +53,17 @@ class LayerChoice:
     def __str__(self) -> str:
         """Name the choice in files."""
         if self.mix is not None:
-            weights = ",".join(f"{weight:.6g}" for weight in self.mix.weights.tolist())
-            return f"mix({weights};scale={self.mix.scale.item():.6g})"
+            # Nine digits tell any two numbers of single precision apart.
+            weights = ",".join(f"{weight:.9g}" for weight in self.mix.weights.tolist())
+            normalized = ";normalized" if self.mix.normalizes else ""
+            return f"mix({weights};scale={self.mix.scale.item():.9g}{normalized})"
         return self.name or str(self.layer)
 
     @torch.no_grad()
     def __call__(self, layers: Tensor) -> Tensor:
         """Apply the choice; a mix's dropout is for training only."""
         if self.mix is not None:
-            return self.mix.to(layers.device).eval()(layers)
+            return self.mix.to(layers.device)(layers)
         if self.layer is not None:
             return layers[self.layer]
         if self.name == TOP:
@@ -68,7 +73,7 @@ class LayerChoice:
         return layers
 
 
-def _read_number(layers: str | int, *, num_layers: int) -> int:
+def _read_number(layers: str | int | np.integer[Any], *, num_layers: int) -> int:
     try:
         number = int(layers)
     except ValueError:

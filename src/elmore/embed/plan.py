@@ -2,24 +2,26 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-Sentence = Sequence[str]
+from elmore.text.batches import NUM_MARKERS
 
-NUM_MARKERS = 2
+Sentence = Sequence[str]
 
 
 def cut_windows(
     sentences: Iterable[Sentence], *, max_tokens: int, multiple_of: int = 1
 ) -> Iterator[list[Sentence]]:
-    """Gather sentences up to about `max_tokens`, in groups of `multiple_of` that stay together."""
+    """Gather sentences until they have `max_tokens`, in groups of `multiple_of` kept together.
+
+    No sentence is asked for before it is needed.
+    """
     window: list[Sentence] = []
     num_tokens = 0
     for sentence in sentences:
-        is_full = num_tokens + len(sentence) + NUM_MARKERS > max_tokens
-        if window and is_full and len(window) % multiple_of == 0:
-            yield window
-            window, num_tokens = [], 0
         window.append(sentence)
         num_tokens += len(sentence) + NUM_MARKERS
+        if num_tokens >= max_tokens and len(window) % multiple_of == 0:
+            yield window
+            window, num_tokens = [], 0
     if window:
         yield window
 

@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 
 from elmore.config import StatePolicy
 from elmore.embed.layer_choice import LayerChoice
-from elmore.embed.plan import NUM_MARKERS, chain_documents, cut_batches, cut_windows
+from elmore.embed.plan import chain_documents, cut_batches, cut_windows
 from elmore.embed.token_cache import TokenCache
-from elmore.errors import DataError
+from elmore.errors import ConfigError, DataError
 from elmore.model.bilm import BiLM
 from elmore.model.state import BiLMState, RowMemory, join
+from elmore.text.batches import NUM_MARKERS, refuse_string
 
 Array = NDArray[np.float32]
 Tokens = Sequence[str]
@@ -31,7 +32,7 @@ class Window:
 
     sentences: list[Tokens]
     vectors: list[Array]
-    state: BiLMState | None  # None under policy `reset`, or when the next sentence begins anew
+    state: BiLMState | None  # None under policy `reset`
 
 
 class Runner:
@@ -59,14 +60,20 @@ class Runner:
         *,
         rows: int = 1,
         state: BiLMState | None = None,
+        num_before: int = 0,
     ) -> Iterator[Window]:
-        """Embed sentences in order, going on from `state` if given.
+        """Embed sentences in order, going on from `state` after `num_before` of them if given.
 
         Under policy `document` an empty sentence ends a document. Under policy `stream` sentence k
         goes on in row k modulo `rows`, and an empty one is read as a pair of markers.
         """
-        max_tokens = self.tokens_per_batch * BATCHES_IN_WINDOW
-        checked = self._check_lengths(sentences)
+        if rows < 1:
+            raise ConfigError(f"rows is {rows}; give at least 1")
+        # Sentences of a row wait for each other, so a larger window would gain nothing, and its
+        # state would run ahead of who reads the vectors.
+        is_stream = self.policy is StatePolicy.STREAM
+        max_tokens = 1 if is_stream else self.tokens_per_batch * BATCHES_IN_WINDOW
+        checked = self._check(sentences, num_before=num_before)
         for window in cut_windows(checked, max_tokens=max_tokens, multiple_of=rows):
             batches = _Batches(self, window, choice)
             match self.policy:
@@ -78,8 +85,9 @@ class Runner:
                     state = batches.run_rows(state, rows=rows)
             yield Window(sentences=window, vectors=batches.collect(), state=state)
 
-    def _check_lengths(self, sentences: Iterable[Tokens]) -> Iterator[Tokens]:
-        for number, sentence in enumerate(sentences, start=1):
+    def _check(self, sentences: Iterable[Tokens], *, num_before: int) -> Iterator[Tokens]:
+        for number, sentence in enumerate(sentences, start=num_before + 1):
+            refuse_string(sentence)
             if len(sentence) > self.max_sentence_tokens:
                 raise DataError(
                     f"sentence {number} has {len(sentence)} tokens, more than max_sentence_tokens "
@@ -104,14 +112,12 @@ class _Batches:
         for batch in self._cut(places):
             self._run([places[item] for item in batch], state=None)
 
-    def run_documents(self, state: BiLMState | None) -> BiLMState | None:
+    def run_documents(self, state: BiLMState | None) -> BiLMState:
         """Run documents side by side; the first goes on from `state`, the last gives the result."""
         chains = chain_documents(self.window)
         initial = self.runner.bilm.initial_state(1)
         starts = [initial if state is None else state] + [initial] * (len(chains) - 1)
-        ends = self._run_chains(chains, starts)
-        goes_on = chains[-1] or (len(chains) == 1 and state is not None)
-        return ends[-1] if goes_on else None
+        return self._run_chains(chains, starts)[-1]
 
     def run_rows(self, state: BiLMState | None, *, rows: int) -> BiLMState:
         """Run rows side by side, each from where it was left."""
@@ -167,6 +173,6 @@ class _Batches:
             sentence = layers[..., start : start + length, :]
             chosen = choice(sentence) if choice.is_per_sentence else sentence
             # Copied, since a slice would keep the whole batch alive.
-            self.vectors[place] = chosen[..., 1:-1, :].cpu().numpy().copy()
+            self.vectors[place] = chosen[..., 1:-1, :].to("cpu", torch.float32).numpy().copy()
             start += length
         return output.state

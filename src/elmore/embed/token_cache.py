@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from elmore.model.token_encoder import TokenEncoder
-from elmore.text.batches import BEGIN, END, Speller
+from elmore.text.batches import NUM_MARKERS, Speller, place_tokens
 
 # Spelled out, a token of the original model needs 200 kB while its filters run.
 TOKENS_AT_ONCE = 256
@@ -47,12 +47,7 @@ class TokenCache:
         self._make_room(len(wanted))
         for start in range(0, len(missing), TOKENS_AT_ONCE):
             self._add(missing[start : start + TOKENS_AT_ONCE])
-        positions: list[int] = []
-        for sentence in sentences:
-            positions.append(BEGIN)
-            positions.extend(self._places[token] for token in sentence)
-            positions.append(END)
-        return self._vectors[torch.tensor(positions, device=self._vectors.device)]
+        return self._vectors[place_tokens(sentences, self._places).to(self._vectors.device)]
 
     def clear(self) -> None:
         """Forget all tokens; needed when the encoder's weights have changed."""
@@ -70,16 +65,16 @@ class TokenCache:
 
     def _make_room(self, num_wanted: int) -> None:
         """Grow the table to its size, or further for a batch of more distinct tokens than that."""
-        capacity = len(self._vectors) - 2
+        capacity = len(self._vectors) - NUM_MARKERS
         if num_wanted + len(self._places) <= capacity:
             return
         wanted = min(max(2 * capacity, num_wanted + len(self._places), 256), self._size)
         wanted = max(wanted, num_wanted)
         if wanted > capacity:
-            grown = self._vectors.new_empty((2 + wanted, self._vectors.shape[1]))
+            grown = self._vectors.new_empty((NUM_MARKERS + wanted, self._vectors.shape[1]))
             grown[: len(self._vectors)] = self._vectors
-            self._free += range(2 + capacity, len(grown))
             self._vectors = grown
+            self._free += range(NUM_MARKERS + capacity, len(grown))
 
     def _add(self, tokens: list[str]) -> None:
         vectors = self._encode(tokens)  # first: interrupted here, the table is still right

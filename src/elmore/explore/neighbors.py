@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from elmore.config import StatePolicy
 from elmore.embed.embedder import Embedder
 from elmore.embed.layer_choice import ALL, Layers
 from elmore.errors import DataError
@@ -95,7 +96,9 @@ def collect_contexts(
     wanted = word.casefold()
     contexts: list[Context] = []
     rows: list[Array] = []
-    kept = _keep(sentences, wanted)
+    # Carried state depends on all sentences; without it only those with the word need to be run.
+    is_alone = embedder.state is StatePolicy.RESET
+    kept = _keep(sentences, wanted) if is_alone else enumerate(sentences)
     numbers: list[int] = []
 
     def numbered() -> Iterator[list[str]]:
@@ -113,12 +116,14 @@ def collect_contexts(
                     )
                     rows.append(_normalize(vectors[position]))
             place += 1
+        if len(contexts) >= MAX_CONTEXTS:
+            break
     empty = np.empty((0, embedder.vector_dim), dtype=np.float32)
     return contexts, np.stack(rows) if rows else empty
 
 
 def _keep(sentences: Iterable[list[str]], wanted: str) -> Iterator[tuple[int, list[str]]]:
-    """Leave out the sentences without the word: only those with it need to be run."""
+    """Leave out the sentences without the word."""
     for number, tokens in enumerate(sentences):
         if any(token.casefold() == wanted for token in tokens):
             yield number, tokens

@@ -16,7 +16,7 @@ from elmore.model.bilm import BiLM
 from elmore.model.packing import to_padded
 from elmore.model.scalar_mix import ScalarMix
 from elmore.model.state import BiLMState, RowMemory
-from elmore.text.batches import Batch
+from elmore.text.batches import NUM_MARKERS, Batch
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -48,10 +48,12 @@ class Elmo(nn.Module):
         state: StatePolicy | str = StatePolicy.RESET,
     ) -> None:
         super().__init__()
+        if num_representations < 1:
+            raise ValueError(f"num_representations is {num_representations}; give at least 1")
         self.bilm = bilm
         self.trains_bilm = trains_bilm
+        bilm.requires_grad_(trains_bilm)
         if not trains_bilm:
-            bilm.requires_grad_(False)
             bilm.eval()
         self.mixes = nn.ModuleList(
             ScalarMix(
@@ -86,15 +88,13 @@ class Elmo(nn.Module):
             output = self.bilm(batch, self._begin(len(batch.lengths), starts_document))
         if self.state is not StatePolicy.RESET:
             self._memory.keep(output.state)
-        representations = []
-        mask = torch.empty(0)
-        for mix in self.mixes:
-            # Layer norm counts markers too, as AllenNLP does, so they are dropped after the mix.
-            padded, mask = self._pad(mix(output.layers), batch.lengths)
-            if self.projection is not None:
-                padded = self.projection(padded) * mask.unsqueeze(-1)
-            representations.append(self.dropout(padded))
-        return ElmoOutput(representations=representations, mask=mask)
+        # Layer norm counts markers too, as AllenNLP does, so they are dropped after the mix.
+        mixed = torch.stack([mix(output.layers) for mix in self.mixes])
+        padded, mask = self._pad(mixed, batch.lengths)
+        padded = self.dropout(padded)
+        if self.projection is not None:
+            padded = self.projection(padded) * mask.unsqueeze(-1)
+        return ElmoOutput(representations=list(padded), mask=mask)
 
     def penalty(self, strength: float) -> Tensor:
         """Return `strength * |weights|^2` of all mixes, for a task to add to its loss."""
@@ -124,7 +124,7 @@ class Elmo(nn.Module):
         if self.keeps_markers:
             return to_padded(flat, lengths)
         ends = lengths.cumsum(0)
-        is_token = torch.ones(len(flat), dtype=torch.bool)
+        is_token = torch.ones(flat.shape[-2], dtype=torch.bool)
         is_token[ends - 1] = False
         is_token[ends - lengths] = False
-        return to_padded(flat[is_token.to(flat.device)], lengths - 2)
+        return to_padded(flat[..., is_token.to(flat.device), :], lengths - NUM_MARKERS)

@@ -25,6 +25,10 @@ class BiLMState:
         """Return the state of some of the sentences."""
         return BiLMState(hidden=self.hidden[:, :, rows], cell=self.cell[:, :, rows])
 
+    def like(self, other: "BiLMState") -> "BiLMState":
+        """Take the precision and the device of another state."""
+        return BiLMState(hidden=self.hidden.to(other.hidden), cell=self.cell.to(other.cell))
+
     def detach(self) -> "BiLMState":
         """Cut the state from the computation that made it."""
         return BiLMState(hidden=self.hidden.detach(), cell=self.cell.detach())
@@ -52,14 +56,14 @@ class RowMemory:
         num_rows = len(initial)
         if self._state is None:
             return initial
-        known = self._state[:num_rows]
+        known = self._state[:num_rows].like(initial)
         return known if len(known) == num_rows else join([known, initial[len(known) :]])
 
     def keep(self, final: BiLMState) -> None:
         """Remember where the rows of a batch ended."""
         final = final.detach()
         if self._state is not None and len(self._state) > len(final):
-            final = join([final, self._state[len(final) :]])
+            final = join([final, self._state[len(final) :].like(final)])
         self._state = final
 
     def forget(self) -> None:

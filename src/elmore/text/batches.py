@@ -3,18 +3,20 @@
 Shapes: B sentences, N their tokens in all (markers included), U distinct tokens, C characters.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from elmore.errors import DataError
 from elmore.text.characters import Alphabet
 from elmore.text.vocabulary import WordLookup
 
 # The markers have the first two places among the distinct tokens of every batch.
 BEGIN, END = 0, 1
+NUM_MARKERS = 2
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -83,14 +85,31 @@ class Speller:
 
 def make_batch(sentences: Sequence[Sequence[str]], speller: Speller) -> Batch:
     """Put markers around each sentence and spell each distinct token once."""
-    places: dict[str, int] = {}
+    for sentence in sentences:
+        refuse_string(sentence)
+    distinct = dict.fromkeys(token for sentence in sentences for token in sentence)
+    places = {token: place for place, token in enumerate(distinct, start=NUM_MARKERS)}
+    lengths = [len(sentence) + NUM_MARKERS for sentence in sentences]
+    return Batch(
+        tokens=speller.spell(distinct, with_markers=True),
+        positions=place_tokens(sentences, places),
+        lengths=torch.tensor(lengths, dtype=torch.int64),
+    )
+
+
+def place_tokens(sentences: Sequence[Sequence[str]], places: Mapping[str, int]) -> Tensor:
+    """Return (N,) each token's place in a table, with markers around every sentence."""
     positions: list[int] = []
     for sentence in sentences:
         positions.append(BEGIN)
-        positions.extend(places.setdefault(token, len(places) + 2) for token in sentence)
+        positions.extend(places[token] for token in sentence)
         positions.append(END)
-    return Batch(
-        tokens=speller.spell(places, with_markers=True),
-        positions=torch.tensor(positions, dtype=torch.int64),
-        lengths=torch.tensor([len(sentence) + 2 for sentence in sentences], dtype=torch.int64),
-    )
+    return torch.tensor(positions, dtype=torch.int64)
+
+
+def refuse_string(sentence: Sequence[str]) -> None:
+    """Refuse text where tokens are wanted; it would be read letter by letter."""
+    if isinstance(sentence, str | bytes):
+        raise DataError(
+            f"got the text {sentence!r:.40} where a list of tokens was wanted; split it first"
+        )

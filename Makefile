@@ -31,13 +31,12 @@ clean:  ## remove what was made here
 # The stamps make a second run take seconds; a changed pyproject.toml installs anew.
 .venv/.installed: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit("elmore needs Python 3.11 or newer; this is " + sys.version.split()[0]) if sys.version_info < (3, 11) else None'
-	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv .venv
 	@echo "installing elmore into .venv (a minute or two the first time)"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
 	@touch $@
 
-.venv/.installed-dev: pyproject.toml
-	@$(MAKE) --no-print-directory .venv/.installed
+.venv/.installed-dev: .venv/.installed
 	@echo "installing what the tests need"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@

@@ -97,7 +97,7 @@ def build_alphabet(config: ModelConfig, characters: Sequence[str]) -> Alphabet |
 
 @torch.no_grad()
 def initialize(bilm: BiLM, *, seed: int) -> None:
-    """Draw starting weights for training, of the sizes bilm-tf draws; the same for one seed."""
+    """Draw starting weights for training; the same for one seed."""
     generator = torch.Generator().manual_seed(seed)
     for name, weight in bilm.named_parameters():
         if name.endswith("gate.bias"):

@@ -4,8 +4,11 @@ import h5py
 import numpy as np
 import pytest
 
+from elmore.config import LSTMConfig, ModelConfig, WordConfig
+from elmore.embed.chunks import ChunkFolder
 from elmore.embed.embedder import Embedder
 from elmore.embed.vector_file import read_header, read_vectors
+from elmore.weights.elmo_model import new_model
 from tests import tiny
 
 SENTENCES = [["The", "bank"], [], ["of", "the", "river", "."]]
@@ -79,6 +82,56 @@ def test_bilm_tf_weights_are_used_as_they_are(folder, elmore_command):
         assert elmore_command(*command).status == 0
     for left, right in zip(read_vectors("a.npz"), read_vectors("b.npz"), strict=True):
         assert np.array_equal(left.vectors, right.vectors)
+
+
+def test_options_elsewhere_are_taken(folder, elmore_command):
+    elmore_command("convert", "model", "--to", "bilm-tf", "--out", "w/weights.hdf5")
+    (folder / "w" / "options.json").rename(folder / "elsewhere.json")
+    command = ("embed", "sentences.txt", "--model", "w/weights.hdf5", "--out", "v.npz")
+    assert elmore_command(*command).status == 2
+    assert elmore_command(*command, "--options", "elsewhere.json").status == 0
+    assert elmore_command("info", "w/weights.hdf5", "--options", "elsewhere.json").status == 0
+    command = ("neighbors", "the", "sentences.txt", "--model", "w/weights.hdf5")
+    assert elmore_command(*command, "--options", "elsewhere.json").status == 0
+
+
+def test_token_embeddings_are_taken(folder, elmore_command):
+    config = ModelConfig(
+        lstm=LSTMConfig(cell_dim=6, output_dim=4),
+        words=WordConfig(num_words=4, embedding_dim=4),
+        has_token_projection=False,
+    )
+    model = new_model(config, seed=0, words=["<S>", "</S>", "<UNK>", "bank"])
+    model.save_pretrained(folder / "words")
+    elmore_command("convert", "words", "--to", "bilm-tf", "--out", "w/weights.hdf5")
+    result = elmore_command(
+        *("embed", "sentences.txt", "--tokenized", "--model", "w/weights.hdf5", "--out", "v.npz"),
+        *("--token-embeddings", "w/token_embeddings.hdf5", "--vocabulary", "w/vocabulary.txt"),
+    )
+    assert result.status == 0
+    wanted = Embedder(model).embed([["The", "bank"]])[0]
+    assert np.array_equal(next(read_vectors("v.npz")).vectors, wanted)
+
+
+def test_restart_and_compress_reach_the_job(folder, elmore_command):
+    (folder / "long.txt").write_text("a b c\n" * 200)
+    sizes = []
+    for more in ((), ("--compress",)):
+        elmore_command("embed", "long.txt", "--tokenized", "--out", "v.h5", *more)
+        sizes.append((folder / "v.h5").stat().st_size)
+    assert sizes[0] != sizes[1]
+    with ChunkFolder(folder / "v.h5.partial", job={"another": "job"}):
+        pass
+    command = ("embed", "long.txt", "--tokenized", "--out", "v.h5")
+    assert "--restart" in elmore_command(*command).err
+    assert elmore_command(*command, "--restart").status == 0
+
+
+def test_the_ends_of_documents_in_plain_text_matter_to_one_policy_only(folder, elmore_command):
+    (folder / "plain.txt").write_text("One.\n\nTwo.\n")
+    for state, number in (("reset", 2), ("stream", 2), ("document", 3)):
+        elmore_command("embed", "plain.txt", "--state", state, "--out", "v.npz")
+        assert len(list(read_vectors("v.npz"))) == number
 
 
 def test_an_untrained_model_is_said_to_be_untrained(folder, elmore_command):

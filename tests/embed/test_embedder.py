@@ -4,6 +4,7 @@ import torch
 
 import elmore
 from elmore.embed.embedder import Embedder
+from elmore.embed.layer_choice import LayerChoice
 from elmore.errors import ConfigError, DataError, ElmoreError
 from elmore.model.scalar_mix import ScalarMix
 from elmore.weights.bilm_tf_arrays import to_arrays
@@ -133,6 +134,71 @@ def test_a_normalizing_mix_looks_at_one_sentence_at_a_time(model):
     assert np.array_equal(alone, embedder.embed([["x"] * 9, ["the", "bank"]])[1])
 
 
+def test_a_normalizing_mix_is_that_of_the_formula_markers_included(model):
+    mix = ScalarMix(num_layers=3, normalizes=True, initial_weights=[1.0, 0.0, -1.0])
+    sentence = ["the", "bank"]
+    flat = model.bilm(model.batch([sentence])).layers.detach().numpy()
+    weights = np.array([1.0, 0.0, -1.0])
+    wanted = reference.scalar_mix(flat, weights=weights, gamma=1.0, layer_norm=True)[1:-1]
+    np.testing.assert_allclose(Embedder(model).embed([sentence], mix=mix)[0], wanted, atol=1e-5)
+
+
+def test_the_callers_mix_is_left_as_it_is(model):
+    mix = ScalarMix(num_layers=3, dropout=0.5)
+    embedder = Embedder(model, mix=mix)
+    first = embedder.embed([["the", "bank"]])[0]
+    assert np.array_equal(first, embedder.embed([["the", "bank"]])[0])
+    assert mix.training
+
+
+def test_a_mix_is_named_in_full():
+    names = {
+        str(LayerChoice(mix, num_layers=2))
+        for mix in (
+            ScalarMix(num_layers=2),
+            ScalarMix(num_layers=2, normalizes=True),
+            ScalarMix(num_layers=2, initial_weights=[0.0, 1e-7]),
+            [0.0, 1.0],
+        )
+    }
+    scaled = ScalarMix(num_layers=2)
+    with torch.no_grad():
+        scaled.scale.fill_(2.0)
+    assert len(names | {str(LayerChoice(scaled, num_layers=2))}) == 5
+
+
+def test_load_passes_its_settings_on():
+    embedder = elmore.load(mix=np.int64(1), state="document", language="zh")
+    assert embedder.embed([["a"]])[0].shape == (1, 64)
+    assert np.array_equal(embedder.embed([["a"]])[0], elmore.load().layers([["a"]])[0][1])
+    assert (embedder.state, embedder.language) == ("document", "zh")
+
+
+def test_stream_state_does_not_run_ahead_of_the_reader(model):
+    sentences = [["a"], ["b", "c"], ["d"], ["e"]]
+    (wanted,) = expect(model, [sentences], carry=True)
+    embedder = Embedder(model, state="stream")
+    source = iter(sentences)
+    stream = embedder.stream(source, mix="all")
+    first = [next(stream), next(stream)]
+    rest = list(embedder.stream(source, mix="all"))
+    assert_close([*first, *rest], wanted)
+
+
+def test_sentence_vectors_follow_embed_under_every_policy(model):
+    sentences = [["a", "b"], ["c"], ["d", "e"]]
+    for state in ("reset", "document", "stream"):
+        pooled = Embedder(model, state=state).sentence_vectors(sentences)
+        tokens = Embedder(model, state=state).embed(sentences)
+        np.testing.assert_allclose(pooled, [array.mean(axis=0) for array in tokens], atol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+def test_arrays_are_single_precision_whatever_the_model_is(dtype):
+    vectors = Embedder(tiny.model().to(dtype)).embed([["a"], []])
+    assert [array.dtype for array in vectors] == [np.float32, np.float32]
+
+
 @pytest.mark.parametrize("mix", ["bottom", 3, -1, "3", [1.0, 2.0], True])
 def test_a_mix_that_cannot_be_is_refused_when_loading(model, mix):
     with pytest.raises(ConfigError, match="layers"):
@@ -181,6 +247,12 @@ def test_mistakes_are_named(model):
         Embedder(model, state="carry")
     with pytest.raises(ConfigError, match="mean, max"):
         embedder.sentence_vectors([["a"]], pool="median")
+    with pytest.raises(ConfigError, match="rows is 0"):
+        embedder.layers([["a"]], rows=0)
+    with pytest.raises(DataError, match="'one sentence' where a list of tokens"):
+        next(embedder.windows(["one sentence"]))
+    with pytest.raises(DataError, match="where a list of tokens"):
+        model.batch(["one sentence"])
     with pytest.raises(ConfigError, match="tokens_per_batch"):
         Embedder(model, tokens_per_batch=0)
     with pytest.raises(ElmoreError, match="device 'nowhere'"):

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 
+import h5py
 import numpy as np
 import pytest
 
@@ -15,6 +16,7 @@ from elmore.embed.embedder import Embedder
 from elmore.embed.job import embed_to_file
 from elmore.embed.vector_file import read_header, read_vectors
 from elmore.errors import DataError, ElmoreError
+from elmore.model.scalar_mix import ScalarMix
 from tests import tiny
 
 SENTENCES = [[f"w{n % 13}"] * (n % 5) for n in range(60)]
@@ -92,6 +94,60 @@ def test_other_text_or_another_model_is_not_mixed_in(tmp_path, model, monkeypatc
         embed_to_file(Embedder(model, state="stream"), SENTENCES, path)
     embed_to_file(embedder, SENTENCES[::-1], path, restart=True)
     assert next(read_vectors(path)).tokens == SENTENCES[-1]
+
+
+def test_restarting_deletes_nothing_but_an_earlier_job(tmp_path, model, monkeypatch):
+    path = tmp_path / "vectors.npz"
+    mine = tmp_path / "vectors.npz.partial" / "mine.txt"
+    mine.parent.mkdir()
+    mine.write_text("keep")
+    with pytest.raises(DataError, match="not a folder of chunks"):
+        embed_to_file(Embedder(model), SENTENCES, path, restart=True)
+    assert mine.read_text() == "keep"
+    mine.unlink()
+    break_off(Embedder(model, tokens_per_batch=2), path, monkeypatch)
+    report = embed_to_file(Embedder(model), SENTENCES, path, restart=True)
+    assert report.num_resumed_sentences == 0
+
+
+def test_a_job_cannot_go_on_with_another_mix(tmp_path, model, monkeypatch):
+    monkeypatch.setattr(job, "CHUNK_BYTES", 1)
+    path = tmp_path / "vectors.npz"
+    embedder = Embedder(model, tokens_per_batch=2, mix=ScalarMix(num_layers=3))
+    break_off(embedder, path, monkeypatch)
+    with pytest.raises(DataError, match="normalized"):
+        embed_to_file(
+            Embedder(model, mix=ScalarMix(num_layers=3, normalizes=True)), SENTENCES, path
+        )
+
+
+def test_parts_are_stored_after_a_while_too(tmp_path, model, monkeypatch):
+    monkeypatch.setattr(job, "CHUNK_SECONDS", 0.0)
+    path = tmp_path / "vectors.npz"
+
+    def broken():
+        yield from SENTENCES[:40]
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        embed_to_file(Embedder(model, tokens_per_batch=2), broken(), path)
+    report = embed_to_file(Embedder(model), SENTENCES, path)
+    assert report.num_resumed_sentences > 20
+
+
+def test_strings_are_split_and_paths_may_be_strings(tmp_path, model):
+    path = str(tmp_path / "vectors.h5")
+    embed_to_file(Embedder(model), ["Don't stop.", ["a b"]], path, compress=True)
+    assert [s.tokens for s in read_vectors(path)] == [["Do", "n't", "stop", "."], ["a b"]]
+    with h5py.File(path) as file:
+        assert file["0"].compression == "gzip"
+
+
+def test_a_message_counts_the_sentences_of_an_earlier_run(tmp_path, model, monkeypatch):
+    path = tmp_path / "vectors.npz"
+    break_off(Embedder(model, tokens_per_batch=2), path, monkeypatch)
+    with pytest.raises(DataError, match="sentence 61 has 7 tokens"):
+        embed_to_file(Embedder(model, max_sentence_tokens=6), [*SENTENCES, ["x"] * 7], path)
 
 
 def test_a_mistake_leaves_nothing_behind(tmp_path, model):

@@ -49,6 +49,21 @@ def test_pairs_are_each_use_with_its_nearest(embedder, monkeypatch, rows_at_once
     assert similarities == sorted(similarities, reverse=True)
 
 
+def test_carried_state_is_carried_over_sentences_without_the_word():
+    embedder = Embedder(tiny.model(scale=0.4), mix="top", state="document")
+    contexts, vectors = collect_contexts(embedder, "bank", SENTENCES)
+    whole = embedder.embed(SENTENCES)
+    for context, vector in zip(contexts, vectors, strict=True):
+        wanted = whole[context.sentence][context.position]
+        np.testing.assert_allclose(vector, wanted / np.linalg.norm(wanted), rtol=1e-4, atol=1e-6)
+
+
+def test_a_word_used_very_often_is_told_by_its_first_uses(embedder, monkeypatch):
+    monkeypatch.setattr(neighbors, "MAX_CONTEXTS", 2)
+    contexts, _ = collect_contexts(embedder, "bank", SENTENCES)
+    assert [(c.sentence, c.position) for c in contexts] == [(0, 1), (2, 0)]
+
+
 def test_one_use_has_no_pair(embedder):
     assert nearest_pairs(embedder, "x", SENTENCES) == []
     assert nearest_pairs(embedder, "y", SENTENCES) == []

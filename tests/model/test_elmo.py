@@ -1,9 +1,10 @@
+import numpy as np
 import pytest
 import torch
 from torch.testing import assert_close
 
 from elmore.model.elmo import Elmo
-from tests import tiny
+from tests import reference, tiny
 
 SENTENCES = [["a", "bank"], ["the", "river", "bank", "."], []]
 
@@ -65,6 +66,53 @@ def test_a_trained_bilm_gets_gradients_everywhere():
     model, elmo = make(trains_bilm=True)
     elmo(model.batch(SENTENCES)).representations[0].square().sum().backward()
     assert all(weight.grad is not None for weight in model.bilm.parameters())
+
+
+def test_a_bilm_that_was_frozen_before_is_trained_if_asked_for():
+    model, _ = make()
+    elmo = Elmo(model.bilm, trains_bilm=True)
+    elmo(model.batch(SENTENCES)).representations[0].sum().backward()
+    assert all(weight.grad is not None for weight in model.bilm.parameters())
+
+
+def test_a_frozen_mix_is_frozen():
+    _, elmo = make(trains_mix=False)
+    assert not any(weight.requires_grad for weight in elmo.mixes.parameters())
+
+
+def test_layer_norm_counts_all_tokens_of_the_batch_and_their_markers():
+    model, elmo = make(normalizes=True, keeps_markers=True, initial_weights=[0.5, -1.0, 2.0])
+    output = elmo(model.batch(SENTENCES))
+    flat = model.bilm(model.batch(SENTENCES)).layers.detach().numpy()
+    weights = np.array([0.5, -1.0, 2.0])
+    wanted = reference.scalar_mix(flat, weights=weights, gamma=1.0, layer_norm=True)
+    found = output.representations[0][output.mask].detach().numpy()
+    np.testing.assert_allclose(found, wanted, atol=1e-5)
+
+
+def test_carried_state_takes_no_gradient_along():
+    model, elmo = make(trains_bilm=True, state="stream")
+    for _ in range(2):  # a second pass through the first one's computation would fail
+        elmo(model.batch(SENTENCES)).representations[0].sum().backward()
+
+
+def test_carried_state_follows_the_precision_of_the_model():
+    model, elmo = make(state="stream")
+    elmo(model.batch(SENTENCES))
+    assert elmo.double()(model.batch(SENTENCES)).representations[0].dtype == torch.float64
+
+
+def test_dropout_comes_before_the_projection():
+    """As in AllenNLP: with all else dropped, what is left is the projection's bias."""
+    model, elmo = make(projection_dim=4, dropout=1.0)
+    output = elmo(model.batch(SENTENCES))
+    bias = elmo.projection.bias.expand_as(output.representations[0][output.mask])
+    assert torch.equal(output.representations[0][output.mask], bias)
+
+
+def test_no_representation_is_a_mistake():
+    with pytest.raises(ValueError, match="give at least 1"):
+        make(num_representations=0)
 
 
 def test_a_projection_sets_the_width():

@@ -60,9 +60,10 @@ def test_characters_are_those_of_elmoformanylangs(token):
 
 
 def test_the_marks_of_a_token_are_swapped_as_in_the_published_models():
-    oov, bos, _, bow, eow, pad = range(6)
+    oov, bos, eos, bow, eow, pad = range(6)
     assert alphabet.spell("a?").tolist() == [eow, 6, oov, bow, pad, pad, pad, pad]
     assert alphabet.spell("<bos>").tolist() == [eow, bos, bow] + [pad] * 5
+    assert alphabet.spell("<eos>").tolist() == [eow, eos, bow] + [pad] * 5
 
 
 def test_a_list_without_its_marks_is_refused():

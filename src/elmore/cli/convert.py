@@ -27,10 +27,7 @@ def convert(
         Path, typer.Option("--out", "-o", help="Model folder, or .hdf5 file with --to bilm-tf.")
     ],
     to: Annotated[Target, typer.Option(help="Format to write.")] = Target.ELMORE,
-    options_path: Annotated[
-        Path | None,
-        typer.Option("--options", help="options.json, if it is not beside the weights."),
-    ] = None,
+    options_path: options.Options = None,
     token_embeddings: options.TokenEmbeddings = None,
     vocabulary: options.Vocabulary = None,
     overwrite: Annotated[

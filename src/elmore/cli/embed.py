@@ -3,15 +3,15 @@
 import json
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from elmore.cli import options
+from elmore.cli.progress import Progress
 from elmore.config import StatePolicy
 from elmore.text.language import Language
 
@@ -24,19 +24,6 @@ class DType(StrEnum):
 
     FLOAT32 = "float32"
     FLOAT16 = "float16"
-
-
-EXAMPLES = """
-Examples:
-
-    elmore embed book.txt --out vectors.h5
-
-    elmore embed sentences.txt --model model/ --tokenized --layers all --out vectors.h5
-
-    elmore embed corpus.conllu --model model/ --layers top --dtype float16 --out vectors.parquet
-
-    echo "The bank of the river." | elmore embed - > vectors.jsonl
-"""
 
 
 def embed(
@@ -60,9 +47,7 @@ def embed(
     restart: Annotated[
         bool, typer.Option("--restart", help="Begin anew, even if an earlier run was interrupted.")
     ] = False,
-    options_path: Annotated[
-        Path | None, typer.Option("--options", help="options.json of bilm-tf weights.")
-    ] = None,
+    options_path: options.Options = None,
     token_embeddings: options.TokenEmbeddings = None,
     vocabulary: options.Vocabulary = None,
     device: options.Device = "cpu",
@@ -73,10 +58,24 @@ def embed(
     """Give every token its vector in context.
 
     A finished file appears all at once. Interrupted, the same command goes on where it was.
+
+    Examples:
+        elmore embed book.txt --out vectors.h5
+
+        elmore embed sentences.txt --model model/ --tokenized --layers all --out vectors.h5
+
+        elmore embed corpus.conllu --model model/ --layers top --dtype float16 --out vectors.parquet
+
+        echo "The bank of the river." | elmore embed - > vectors.jsonl
     """
-    progress = _Progress(text)
+    progress = Progress(text)
     sentences = options.open_sentences(
-        text, tokenized=tokenized, form=form, language=language, on_bytes=progress.set_bytes
+        text,
+        tokenized=tokenized,
+        form=form,
+        language=language,
+        state=state,
+        on_bytes=progress.set_bytes,
     )
     embedder = options.load_embedder(
         model,
@@ -117,63 +116,8 @@ def embed(
         )
 
 
-embed.__doc__ = f"{embed.__doc__}\n{EXAMPLES}"
-
-
 def _print_vectors(embedder: "Embedder", sentences: Iterator[list[str]], layers: str) -> None:
-    """Print one JSON object a sentence, as soon as it is there."""
+    """Print one JSON object a sentence."""
     for window in embedder.windows(sentences, mix=layers):
         for tokens, vectors in zip(window.sentences, window.vectors, strict=True):
             print(json.dumps({"tokens": list(tokens), "vectors": vectors.tolist()}))
-
-
-class _Progress:
-    """A bar on standard error: share of the file read, tokens a second, time left."""
-
-    def __init__(self, text: str) -> None:
-        path = Path(text)
-        self._total = path.stat().st_size if text != "-" and path.is_file() else None
-        self._bar: Any = None
-        self._task: Any = None
-        self._num_bytes = 0
-
-    @contextmanager
-    def shown(self) -> Iterator[None]:
-        from rich.console import Console  # noqa: PLC0415
-        from rich.progress import (  # noqa: PLC0415
-            BarColumn,
-            Progress,
-            TextColumn,
-            TimeElapsedColumn,
-            TimeRemainingColumn,
-        )
-
-        console = Console(stderr=True)
-        with Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            TextColumn("{task.fields[tokens]:,} tokens"),
-            TextColumn("{task.fields[speed]:,.0f} tokens/s"),
-            TimeElapsedColumn(),
-            TextColumn("left"),
-            TimeRemainingColumn(),
-            console=console,
-            transient=True,
-            disable=not console.is_terminal,
-        ) as self._bar:
-            self._task = self._bar.add_task("embedding", total=self._total, tokens=0, speed=0.0)
-            yield
-
-    def set_bytes(self, num_bytes: int) -> None:
-        """Take note of how much of the file has been read."""
-        self._num_bytes = num_bytes
-
-    def set_done(self, _num_sentences: int, num_tokens: int) -> None:
-        """Move the bar."""
-        elapsed = self._bar.tasks[0].elapsed or 0.0
-        self._bar.update(
-            self._task,
-            completed=self._num_bytes,
-            tokens=num_tokens,
-            speed=num_tokens / elapsed if elapsed else 0.0,
-        )

@@ -47,7 +47,7 @@ def info(
     Console().print(table)
 
 
-def _show(value: str | int | bool) -> str:
+def _show(value: str | float | bool) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return f"{value:,}" if isinstance(value, int) else value
+    return value if isinstance(value, str) else f"{value:,}"

@@ -3,12 +3,12 @@
 import json
 import sys
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from elmore.cli import options
+from elmore.text.files import TextForm, split_tokenized
 from elmore.text.language import Language
 from elmore.text.tokens import parse_sentence
 
@@ -34,9 +34,10 @@ def neighbors(
     tokenized: options.Tokenized = False,
     form: options.Form = None,
     language: options.LanguageOption = Language.EN,
-    options_path: Annotated[
-        Path | None, typer.Option("--options", help="options.json of bilm-tf weights.")
-    ] = None,
+    options_path: options.Options = None,
+    token_embeddings: options.TokenEmbeddings = None,
+    vocabulary: options.Vocabulary = None,
+    device: options.Device = "cpu",
     as_json: options.Json = False,
 ) -> None:
     """Find the contexts in which a word is used most alike.
@@ -49,11 +50,20 @@ def neighbors(
         elmore neighbors play news.txt --top 20 --json
     """
     sentences = options.open_sentences(text, tokenized=tokenized, form=form, language=language)
-    embedder = options.load_embedder(model, options=options_path, language=language)
+    embedder = options.load_embedder(
+        model,
+        options=options_path,
+        token_embeddings=token_embeddings,
+        vocabulary=vocabulary,
+        device=device,
+        language=language,
+    )
     from elmore.explore.neighbors import nearest_pairs, nearest_to  # noqa: PLC0415  brings torch
 
     if in_sentence is not None:
-        query = in_sentence.split() if tokenized else parse_sentence(in_sentence, language=language)
+        query = parse_sentence(in_sentence, language=language)
+        if tokenized or form is TextForm.TOKENIZED:
+            query = split_tokenized(in_sentence)
         found = nearest_to(embedder, word, sentences, query=query, top=top, mix=layers)
     else:
         found = nearest_pairs(embedder, word, sentences, top=top, mix=layers)

@@ -29,7 +29,7 @@ Model = Annotated[
 ]
 Options = Annotated[
     Path | None,
-    typer.Option(help="options.json of bilm-tf weights, if it is not beside them."),
+    typer.Option("--options", help="options.json of bilm-tf weights, if it is not beside them."),
 ]
 TokenEmbeddings = Annotated[
     Path | None,
@@ -82,9 +82,13 @@ def open_sentences(
     tokenized: bool,
     form: TextForm | None,
     language: Language,
+    state: StatePolicy = StatePolicy.RESET,
     on_bytes: Callable[[int], None] | None = None,
 ) -> Iterator[list[str]]:
-    """Return the sentences of a file or of standard input."""
+    """Return the sentences of a file or of standard input.
+
+    In plain text an empty sentence only says that a document ends, which one policy wants to know.
+    """
     if tokenized and form not in (None, TextForm.TOKENIZED):
         raise typer.BadParameter(f"--tokenized contradicts --form {form}; give one of them")
     source = sys.stdin.buffer if text == "-" else Path(text)
@@ -93,6 +97,8 @@ def open_sentences(
     elif form is None:
         form = guess_form(source) if isinstance(source, Path) else TextForm.RAW
     sentences = read_sentences(source, form=form, language=language, on_bytes=on_bytes)
+    if form is not TextForm.TOKENIZED and state is not StatePolicy.DOCUMENT:
+        sentences = filter(None, sentences)
     # The first sentence is read now: a missing file is noticed before a model is loaded.
     return chain(list(islice(sentences, 1)), sentences)
 

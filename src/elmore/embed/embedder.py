@@ -193,7 +193,7 @@ class Embedder:
     ) -> Iterator[Window]:
         """Under policy `stream`, go on where the last call left each row."""
         if self.state is not StatePolicy.STREAM:
-            yield from self.windows(sentences, mix=mix)
+            yield from self.windows(sentences, mix=mix, rows=rows)
             return
         carried = self._memory.recall(self.model.bilm.initial_state(rows))
         for window in self.windows(sentences, mix=mix, rows=rows, state=carried):

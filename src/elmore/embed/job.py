@@ -139,9 +139,12 @@ class _Counter:
         self.num_tokens = 0
         self._on_progress = on_progress
 
-    def count(self, num_tokens: int) -> None:
+    def skip(self, num_tokens: int) -> None:
         self.num_sentences += 1
         self.num_tokens += num_tokens
+
+    def count(self, num_tokens: int) -> None:
+        self.skip(num_tokens)
         if self._on_progress is not None:
             self._on_progress(self.num_sentences, self.num_tokens)
 
@@ -153,7 +156,7 @@ def _skip_done(
     digest = ""
     for tokens in islice(sentences, chunks.num_sentences):
         digest = digest_tokens(digest, tokens)
-        counter.count(len(tokens))
+        counter.skip(len(tokens))
     if digest != chunks.digest:
         raise DataError(
             f"{chunks.folder} holds the beginning of other text than is given now; give the same "

@@ -74,7 +74,8 @@ class Runner:
         is_stream = self.policy is StatePolicy.STREAM
         max_tokens = 1 if is_stream else self.tokens_per_batch * BATCHES_IN_WINDOW
         checked = self._check(sentences, num_before=num_before)
-        for window in cut_windows(checked, max_tokens=max_tokens, multiple_of=rows):
+        group = rows if is_stream else 1
+        for window in cut_windows(checked, max_tokens=max_tokens, multiple_of=group):
             batches = _Batches(self, window, choice)
             match self.policy:
                 case StatePolicy.RESET:

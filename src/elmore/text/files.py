@@ -87,7 +87,7 @@ def read_sentences(
                 paragraphs = _join_lines(pieces, joint="" if language == Language.ZH else " ")
                 yield from _collapse_breaks(_split_lines(paragraphs, language=language))
             case TextForm.TOKENIZED:
-                yield from map(_split_fields, pieces)
+                yield from (split_tokenized(piece.text) for piece in pieces)
             case TextForm.CONLLU:
                 yield from _collapse_breaks(_read_conllu(pieces, name=name))
 
@@ -235,9 +235,9 @@ def _collapse_breaks(sentences: Iterator[list[str]]) -> Iterator[list[str]]:
         is_break_due = has_sentences and not sentence
 
 
-def _split_fields(piece: _Piece) -> list[str]:
-    """Return the tokens of a tokenized line."""
-    line = _drop_line_end(piece.text)
+def split_tokenized(line: str) -> list[str]:
+    """Return the tokens of a tokenized line: tabs separate them if it has any, else spaces."""
+    line = _drop_line_end(line)
     return [token for token in line.split("\t" if "\t" in line else " ") if token]
 
 

@@ -4,7 +4,7 @@ from elmore.weights.elmo_model import ElmoModel
 from elmore.weights.model_card import describe_tokens, describe_training
 
 
-def describe_model(model: ElmoModel) -> dict[str, str | int | bool | None]:
+def describe_model(model: ElmoModel) -> dict[str, str | float | bool | None]:
     """Return sizes, layers, memory and origin of a model."""
     config = model.config
     num_weights = sum(weight.numel() for weight in model.bilm.parameters())
@@ -19,23 +19,18 @@ def describe_model(model: ElmoModel) -> dict[str, str | int | bool | None]:
         "layers": config.num_mixed_layers,
         "vector_dim": config.vector_dim,
         "tokens": describe_tokens(config),
-        "token_projection": f"{config.token_dim} to {config.lstm.output_dim}"
-        if config.has_token_projection
-        else "none",
+        "token_dim": config.token_dim,
+        "token_projection": config.has_token_projection,
         "lstm_layers": config.lstm.num_layers,
         "lstm_cells": config.lstm.cell_dim,
         "lstm_output": config.lstm.output_dim,
         "lstm_projection": config.lstm.has_projection,
         "residuals": config.lstm.has_residuals,
-        "cell_clip": _number(config.lstm.cell_clip),
-        "output_clip": _number(config.lstm.output_clip),
+        "cell_clip": config.lstm.cell_clip,
+        "output_clip": config.lstm.output_clip,
         "initial_state": "rest state" if has_rest_state else "zeros",
         "parameters": num_weights,
         "memory_bytes": num_bytes,
         "hash": model.fingerprint(),
         "notes": config.about.notes,
     }
-
-
-def _number(clip: float | None) -> str | None:
-    return None if clip is None else f"{clip:g}"

@@ -1,0 +1,52 @@
+"""The bar that long jobs show on standard error."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+
+class Progress:
+    """Share of the file read, tokens a second, time left."""
+
+    def __init__(self, text: str) -> None:
+        path = Path(text)
+        self._total = path.stat().st_size if text != "-" and path.is_file() else None
+        self._bar: Any = None
+        self._task: Any = None
+        self._num_bytes = 0
+        self._num_tokens_before: int | None = None
+
+    @contextmanager
+    def shown(self) -> Iterator[None]:
+        """Show the bar while the work inside goes on, if there is a terminal to show it on."""
+        from rich import progress  # noqa: PLC0415  takes time, and `elmore --help` has no use for it
+        from rich.console import Console  # noqa: PLC0415
+
+        console = Console(stderr=True)
+        with progress.Progress(
+            progress.TextColumn("{task.description}"),
+            progress.BarColumn(),
+            progress.TextColumn("{task.fields[tokens]:,} tokens"),
+            progress.TextColumn("{task.fields[speed]:,.0f} tokens/s"),
+            progress.TimeElapsedColumn(),
+            progress.TextColumn("left"),
+            progress.TimeRemainingColumn(),
+            console=console,
+            transient=True,
+            disable=not console.is_terminal,
+        ) as self._bar:
+            self._task = self._bar.add_task("embedding", total=self._total, tokens=0, speed=0.0)
+            yield
+
+    def set_bytes(self, num_bytes: int) -> None:
+        """Take note of how much of the file has been read."""
+        self._num_bytes = num_bytes
+
+    def set_done(self, _num_sentences: int, num_tokens: int) -> None:
+        """Move the bar; what an earlier run has done does not count as speed."""
+        if self._num_tokens_before is None:
+            self._num_tokens_before = num_tokens
+        elapsed = self._bar.tasks[0].elapsed or 0.0
+        speed = (num_tokens - self._num_tokens_before) / elapsed if elapsed else 0.0
+        self._bar.update(self._task, completed=self._num_bytes, tokens=num_tokens, speed=speed)

@@ -38,7 +38,8 @@ def convert(
 ) -> None:
     """Convert a model between formats; the vectors stay the same.
 
-    Examples:
+    For example:
+
         elmore convert lm_weights.hdf5 --options options.json --out model/
 
         elmore convert many_langs_folder/ --out model/

@@ -59,7 +59,8 @@ def embed(
 
     A finished file appears all at once. Interrupted, the same command goes on where it was.
 
-    Examples:
+    For example:
+
         elmore embed book.txt --out vectors.h5
 
         elmore embed sentences.txt --model model/ --tokenized --layers all --out vectors.h5

@@ -20,7 +20,8 @@ def info(
 ) -> None:
     """Tell sizes, layers, memory and what a model was trained on.
 
-    Examples:
+    For example:
+
         elmore info model/
 
         elmore info lm_weights.hdf5 --json

@@ -44,7 +44,8 @@ def neighbors(
 
     With --in: the uses most like that one. Without: the pairs of uses that are most alike.
 
-    Examples:
+    For example:
+
         elmore neighbors bank book.txt --in "He sat on the bank of the river."
 
         elmore neighbors play news.txt --top 20 --json

@@ -78,7 +78,7 @@ def describe_tokens(config: ModelConfig) -> str:
         characters = config.characters
         parts.append(
             f"{characters.num_units} {characters.units} (up to {characters.max_chars} a token), "
-            f"{characters.output_dim} filters, {characters.num_highway_layers} highway layers"
+            f"{characters.output_dim} filters, {characters.num_highway_layers} highway layer(s)"
         )
     return "; ".join(parts)
 

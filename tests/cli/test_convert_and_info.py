@@ -3,8 +3,10 @@ import json
 import h5py
 import pytest
 
+import elmore
 from elmore.weights.loading import load_model
 from tests import tiny
+from tests.weights import peer_files
 
 
 @pytest.fixture
@@ -38,6 +40,7 @@ def test_a_model_may_be_converted_again_into_its_folder(folder, elmore_command):
         (("model", "--out", "."), "holds other files"),
         (("words", "--to", "bilm-tf", "--out", "w.hdf5"), "this model has both"),
         (("model",), "Missing option"),
+        (("model", "--to", "bilm-tf", "--out", "w.txt"), "ends in .hdf5 or .h5"),
     ],
 )
 def test_a_mistake_is_one_sentence_and_status_two(folder, elmore_command, arguments, message):
@@ -57,6 +60,20 @@ def test_info_tells_sizes(folder, elmore_command):
     shown = elmore_command("info", "model").out
     assert f"{facts['parameters']:,}" in shown
     assert facts["hash"] in shown.replace("\n", "").replace(" ", "")
+
+
+def test_the_version_is_told(elmore_command):
+    result = elmore_command("--version")
+    assert (result.status, result.out.strip()) == (0, elmore.__version__)
+
+
+def test_what_was_assumed_about_a_model_is_said(folder, elmore_command):
+    architecture = peer_files.make_architecture(encoder={"cell_clip": 3, "proj_clip": 3})
+    weights = peer_files.make_many_langs(architecture)
+    peer_files.write_many_langs_folder(
+        folder / "many", architecture, *weights, has_architecture=False
+    )
+    assert "no architecture file" in elmore_command("convert", "many", "--out", "new").err
 
 
 def test_info_of_the_default_model_says_that_it_is_untrained(elmore_command):

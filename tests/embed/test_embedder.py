@@ -199,7 +199,10 @@ def test_arrays_are_single_precision_whatever_the_model_is(dtype):
     assert [array.dtype for array in vectors] == [np.float32, np.float32]
 
 
-@pytest.mark.parametrize("mix", ["bottom", 3, -1, "3", [1.0, 2.0], True])
+@pytest.mark.parametrize(
+    "mix",
+    ["bottom", 3, -1, "3", [1.0, 2.0], True, 1.5, ["a", "b", "c"], b"top", [float("nan")] * 3],
+)
 def test_a_mix_that_cannot_be_is_refused_when_loading(model, mix):
     with pytest.raises(ConfigError, match="layers"):
         Embedder(model, mix=mix)
@@ -255,8 +258,13 @@ def test_mistakes_are_named(model):
         model.batch(["one sentence"])
     with pytest.raises(ConfigError, match="tokens_per_batch"):
         Embedder(model, tokens_per_batch=0)
-    with pytest.raises(ElmoreError, match="device 'nowhere'"):
-        elmore.load(device="nowhere")
+    for device in ("nowhere", "meta"):
+        with pytest.raises(ElmoreError, match=f"device '{device}'"):
+            elmore.load(device=device)
+    with pytest.raises(ConfigError, match="tokens_per_batch is '5'"):
+        Embedder(model, tokens_per_batch="5")
+    with pytest.raises(ElmoreError, match="name a model"):
+        elmore.load(options="options.json")
 
 
 def test_the_default_model_says_that_it_is_untrained():

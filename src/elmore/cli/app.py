@@ -25,16 +25,22 @@ app.command()(info)
 app.command()(neighbors)
 
 
+def _print_version(is_asked: bool) -> None:
+    if is_asked:
+        print(__version__)
+        raise typer.Exit
+
+
 @app.callback()
 def about(
-    version: Annotated[
-        bool, typer.Option("--version", help="Print the version and stop.", is_eager=True)
+    _version: Annotated[
+        bool,
+        typer.Option(
+            "--version", help="Print the version and stop.", is_eager=True, callback=_print_version
+        ),
     ] = False,
 ) -> None:
     """Answer `elmore --version`."""
-    if version:
-        print(__version__)
-        raise typer.Exit
 
 
 def main() -> None:
@@ -43,6 +49,11 @@ def main() -> None:
         app()
     except ElmoreError as error:
         print(f"elmore: {error}", file=sys.stderr)
+        sys.exit(2)
+    except OSError as error:  # a name too long, a folder that may not be searched, a full disk
+        place = f"{error.filename}: " if error.filename else ""
+        reason = error.strerror or str(error)
+        print(f"elmore: {place}{reason}; check path, permissions and space", file=sys.stderr)
         sys.exit(2)
     except MemoryError:
         print(

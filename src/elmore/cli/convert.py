@@ -55,6 +55,7 @@ def convert(
     model = load_model(
         source, options=options_path, token_embeddings=token_embeddings, vocabulary=vocabulary
     )
+    options.print_notes(model)
     if to is Target.BILM_TF:
         written = write_bilm_tf(model, out, overwrite=overwrite)
     else:

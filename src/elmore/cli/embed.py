@@ -94,17 +94,21 @@ def embed(
         return
     from elmore.embed.job import embed_to_file  # noqa: PLC0415  brings torch
 
-    with progress.shown():
-        report = embed_to_file(
-            embedder,
-            sentences,
-            out,
-            layers=layers,
-            dtype=str(dtype),
-            compress=compress,
-            restart=restart,
-            on_progress=progress.set_done,
-        )
+    try:
+        with progress.shown():
+            report = embed_to_file(
+                embedder,
+                sentences,
+                out,
+                layers=layers,
+                dtype=str(dtype),
+                compress=compress,
+                restart=restart,
+                on_progress=progress.set_done,
+            )
+    except KeyboardInterrupt:
+        print("interrupted; the same command goes on where it was", file=sys.stderr)
+        raise typer.Exit(130) from None
     if json_report:
         print(json.dumps(asdict(report)))
     else:

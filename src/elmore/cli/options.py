@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from elmore.config import StatePolicy
+from elmore.errors import DataError
 from elmore.text.files import TextForm, guess_form, read_sentences
 from elmore.text.language import Language
 
 if TYPE_CHECKING:
     from elmore.embed.embedder import Embedder
+    from elmore.weights.elmo_model import ElmoModel
 
 Text = Annotated[
     str, typer.Argument(help="Text file (.gz, .xz, .bz2 too), or - for standard input.")
@@ -91,6 +93,8 @@ def open_sentences(
     """
     if tokenized and form not in (None, TextForm.TOKENIZED):
         raise typer.BadParameter(f"--tokenized contradicts --form {form}; give one of them")
+    if text == "-" and sys.stdin is None:
+        raise DataError("standard input is closed; pipe text into it, or name a file")
     source = sys.stdin.buffer if text == "-" else Path(text)
     if tokenized:
         form = TextForm.TOKENIZED
@@ -103,12 +107,19 @@ def open_sentences(
     return chain(list(islice(sentences, 1)), sentences)
 
 
+def print_notes(model: "ElmoModel") -> None:
+    """Say what had to be assumed about a model."""
+    if model.config.about.notes:
+        print(f"note: {model.config.about.notes}", file=sys.stderr)
+
+
 def load_embedder(model: str | None, **settings: Any) -> "Embedder":
     """Load a model; say so if it has learned nothing."""
     # torch takes seconds to import, and `elmore --help` should not.
     from elmore.embed.embedder import load  # noqa: PLC0415
 
     embedder = load(model, **settings)
+    print_notes(embedder.model)
     if not embedder.model.config.about.is_trained:
         print(
             "note: this model is untrained (random weights); its vectors show how elmore works, "

@@ -56,6 +56,7 @@ def load(
     )
     try:
         model = model.to(device)
+        model.bilm.initial_cell.sum().item()  # a device that cannot compute fails here
     except (AssertionError, RuntimeError) as error:  # what torch raises for a missing device
         reason = str(error).splitlines()[0]
         raise ConfigError(f"device {device!r} cannot be used: {reason}; choose cpu") from error
@@ -93,11 +94,9 @@ class Embedder:
             raise ConfigError(f"state is {state!r}; choose one of: {', '.join(StatePolicy)}")
         if language not in list(Language):
             raise ConfigError(f"language is {language!r}; choose one of: {', '.join(Language)}")
-        if min(tokens_per_batch, max_sentence_tokens) < 1 or cache_size < 0:
-            raise ConfigError(
-                "tokens_per_batch and max_sentence_tokens are at least 1, cache_size at least 0; "
-                f"got {tokens_per_batch}, {max_sentence_tokens} and {cache_size}"
-            )
+        _check_size("tokens_per_batch", tokens_per_batch, least=1)
+        _check_size("max_sentence_tokens", max_sentence_tokens, least=1)
+        _check_size("cache_size", cache_size, least=0)
         self.model = model.eval()
         self.state = StatePolicy(state)
         self.language = Language(language)
@@ -204,6 +203,11 @@ class Embedder:
     def parse(self, sentence: Sentence) -> list[str]:
         """Return the tokens of a sentence; a list of tokens is taken as it is."""
         return parse_sentence(sentence, language=self.language)
+
+
+def _check_size(name: str, size: int, *, least: int) -> None:
+    if not isinstance(size, int) or size < least:
+        raise ConfigError(f"{name} is {size!r}; give a whole number from {least}")
 
 
 def _refuse_string(sentences: Iterable[Sentence]) -> Iterable[Sentence]:

@@ -33,7 +33,8 @@ class LayerChoice:
         elif isinstance(layers, str | int | np.integer):
             self.layer = _read_number(layers, num_layers=num_layers)
         else:
-            self.mix = ScalarMix(num_layers=len(layers), initial_weights=layers).eval()
+            weights = _read_weights(layers)
+            self.mix = ScalarMix(num_layers=len(weights), initial_weights=weights).eval()
         if self.mix is not None and len(self.mix.weights) != num_layers:
             raise ConfigError(
                 f"this mix weighs {len(self.mix.weights)} layers but the model has {num_layers}; "
@@ -71,6 +72,20 @@ class LayerChoice:
         if self.name == AVERAGE:
             return layers.mean(dim=0)
         return layers
+
+
+def _read_weights(layers: Any) -> list[float]:
+    """Check weights for a mix; anything else that is no choice of layers ends up here too."""
+    try:
+        weights = [float(weight) for weight in layers] if not isinstance(layers, bytes) else []
+    except (TypeError, ValueError):
+        weights = []
+    if not weights or not np.isfinite(weights).all():
+        raise ConfigError(
+            f"layers is {layers!r:.60}; choose all, average, top, a layer's number, a ScalarMix or "
+            "one finite weight a layer"
+        )
+    return weights
 
 
 def _read_number(layers: str | int | np.integer[Any], *, num_layers: int) -> int:

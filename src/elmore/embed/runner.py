@@ -67,8 +67,8 @@ class Runner:
         Under policy `document` an empty sentence ends a document. Under policy `stream` sentence k
         goes on in row k modulo `rows`, and an empty one is read as a pair of markers.
         """
-        if rows < 1:
-            raise ConfigError(f"rows is {rows}; give at least 1")
+        if not isinstance(rows, int) or rows < 1:
+            raise ConfigError(f"rows is {rows!r}; give a whole number from 1")
         # Sentences of a row wait for each other, so a larger window would gain nothing, and its
         # state would run ahead of who reads the vectors.
         is_stream = self.policy is StatePolicy.STREAM

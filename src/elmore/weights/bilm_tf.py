@@ -25,6 +25,7 @@ from elmore.weights.elmo_model import ElmoModel, assemble_model
 from elmore.weights.hdf5_arrays import has_dataset, open_hdf5, read_arrays, write_arrays
 from elmore.weights.json_file import read_json, write_json
 
+HDF5_SUFFIXES = (".hdf5", ".h5")
 OPTIONS, TOKEN_EMBEDDINGS, VOCABULARY = "options.json", "token_embeddings.hdf5", "vocabulary.txt"
 
 
@@ -69,6 +70,11 @@ def write_bilm_tf(model: ElmoModel, weights_path: Path, *, overwrite: bool = Fal
     """
     config = model.config
     _check_writable(model)
+    if weights_path.suffix not in HDF5_SUFFIXES:
+        raise ModelError(
+            f"bilm-tf's weights cannot be written to {weights_path}; give a name that ends in "
+            f"{' or '.join(HDF5_SUFFIXES)}"
+        )
     folder = weights_path.parent
     options_path = folder / OPTIONS
     is_described = options_path.exists() and _describes(options_path, config)

@@ -14,7 +14,8 @@ def find_folder(source: str | Path, **hub_options: Any) -> Path:
     """Return the local folder of a model, fetched first if `source` is an id of the hub."""
     if _exists(source):
         return Path(source).expanduser()
-    if isinstance(source, Path) or not HUB_ID.fullmatch(source):
+    is_weights = Path(source).suffix in (".hdf5", ".h5")  # a mistyped path, never an id
+    if isinstance(source, Path) or is_weights or not HUB_ID.fullmatch(source):
         raise ModelError(
             f"there is no model at {str(source)!r:.200}; give a folder, a file or a hub id"
         )

@@ -4,13 +4,12 @@ from pathlib import Path
 
 from elmore.config import About, CharacterConfig, LSTMConfig, ModelConfig
 from elmore.errors import ModelError
-from elmore.weights.bilm_tf import OPTIONS, TOKEN_EMBEDDINGS, read_bilm_tf
+from elmore.weights.bilm_tf import HDF5_SUFFIXES, OPTIONS, TOKEN_EMBEDDINGS, read_bilm_tf
 from elmore.weights.elmo_model import ElmoModel, new_model
 from elmore.weights.hub import find_folder
 from elmore.weights.json_file import read_json
 from elmore.weights.many_langs import read_many_langs
 
-HDF5_SUFFIXES = (".hdf5", ".h5")
 DEFAULT_SEED = 20180215
 
 
@@ -28,6 +27,10 @@ def load_model(
     Without a source, the default model is made.
     """
     if source is None:
+        if options or token_embeddings or vocabulary:
+            raise ModelError(
+                "options, token embeddings and vocabulary need weights; name a model"
+            )
         return default_model()
     path = find_folder(source, **({"revision": revision} if revision else {}))
     is_model_folder = (path / "model.safetensors").exists()

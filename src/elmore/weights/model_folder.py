@@ -68,7 +68,8 @@ def write_folder(
             (folder / name).unlink(missing_ok=True)
     card = folder / CARD
     if not card.is_file() or GENERATED in card.read_text(encoding="utf-8", errors="replace"):
-        num_weights = sum(tensor.numel() for tensor in plain.values())
+        weights = (tensor for name, tensor in plain.items() if not name.startswith("initial_"))
+        num_weights = sum(tensor.numel() for tensor in weights)
         with replace_file(card) as temporary:
             text = write_card(config, num_weights=num_weights)
             temporary.write_text(text, encoding="utf-8", errors="replace")

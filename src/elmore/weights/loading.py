@@ -28,9 +28,7 @@ def load_model(
     """
     if source is None:
         if options or token_embeddings or vocabulary:
-            raise ModelError(
-                "options, token embeddings and vocabulary need weights; name a model"
-            )
+            raise ModelError("options, token embeddings and vocabulary need weights; name a model")
         return default_model()
     path = find_folder(source, **({"revision": revision} if revision else {}))
     is_model_folder = (path / "model.safetensors").exists()

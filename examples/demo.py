@@ -41,7 +41,7 @@ def main() -> None:
         add_uses(table, embedder, word, sentences)
     console.print(table)
     OUT.parent.mkdir(exist_ok=True)
-    report = embed_to_file(embedder, sentences, OUT, layers="all")
+    report = embed_to_file(embedder, sentences, OUT, mix="all")
     console.print(
         f"wrote {OUT.relative_to(Path.cwd()) if OUT.is_relative_to(Path.cwd()) else OUT}: "
         f"all layers of {report.num_tokens} tokens in {report.num_sentences} sentences"

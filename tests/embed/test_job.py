@@ -33,7 +33,7 @@ def model():
 def test_the_file_has_what_the_embedder_gives(tmp_path, model, suffix, layers, state):
     path = tmp_path / f"vectors{suffix}"
     embedder = Embedder(model, state=state)
-    report = embed_to_file(embedder, SENTENCES, path, layers=layers)
+    report = embed_to_file(embedder, SENTENCES, path, mix=layers)
     wanted = list(Embedder(model, state=state).stream(SENTENCES, mix=layers))
     found = list(read_vectors(path))
     assert [sentence.tokens for sentence in found] == SENTENCES
@@ -52,7 +52,7 @@ def test_a_job_broken_off_anywhere_goes_on_and_ends_the_same(tmp_path, model, st
     monkeypatch.setattr(job, "CHUNK_BYTES", 1)  # a part a window
     whole = tmp_path / "whole.npz"
     make = {"state": state, "tokens_per_batch": 2}
-    embed_to_file(Embedder(model, **make), SENTENCES, whole, layers="all")
+    embed_to_file(Embedder(model, **make), SENTENCES, whole, mix="all")
     for stop in (1, 10, 31, 59):
         path = tmp_path / f"{stop}.npz"
 
@@ -61,9 +61,9 @@ def test_a_job_broken_off_anywhere_goes_on_and_ends_the_same(tmp_path, model, st
             raise KeyboardInterrupt
 
         with pytest.raises(KeyboardInterrupt):
-            embed_to_file(Embedder(model, **make), broken(), path, layers="all")
+            embed_to_file(Embedder(model, **make), broken(), path, mix="all")
         assert not path.exists()
-        report = embed_to_file(Embedder(model, **make), iter(SENTENCES), path, layers="all")
+        report = embed_to_file(Embedder(model, **make), iter(SENTENCES), path, mix="all")
         assert 0 <= report.num_resumed_sentences <= stop
         assert report.num_tokens == sum(map(len, SENTENCES))
         assert path.read_bytes() == whole.read_bytes()
@@ -158,7 +158,7 @@ def test_a_mistake_leaves_nothing_behind(tmp_path, model):
         ("vectors.h5", "all", [["a"] * 4]),
     ):
         with pytest.raises(ElmoreError):
-            embed_to_file(embedder, sentences, tmp_path / name, layers=layers)
+            embed_to_file(embedder, sentences, tmp_path / name, mix=layers)
     assert list(tmp_path.iterdir()) == []
 
 

@@ -34,7 +34,7 @@ def convert(
         bool,
         typer.Option("--overwrite", help="Replace an options.json that describes another model."),
     ] = False,
-    json_report: options.Json = False,
+    as_json: options.Json = False,
 ) -> None:
     """Convert a model between formats; the vectors stay the same.
 
@@ -61,7 +61,7 @@ def convert(
     else:
         model.save_pretrained(out)
         written = sorted(path for path in out.iterdir() if path.is_file())
-    if json_report:
+    if as_json:
         print(json.dumps({"written": [str(path) for path in written]}))
     else:
         print("wrote " + ", ".join(str(path) for path in written), file=sys.stderr)

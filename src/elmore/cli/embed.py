@@ -53,7 +53,7 @@ def embed(
     device: options.Device = "cpu",
     tokens_per_batch: options.TokensPerBatch = 1024,
     max_sentence_tokens: options.MaxSentenceTokens = 10_000,
-    json_report: options.Json = False,
+    as_json: options.Json = False,
 ) -> None:
     """Give every token its vector in context.
 
@@ -100,7 +100,7 @@ def embed(
                 embedder,
                 sentences,
                 out,
-                layers=layers,
+                mix=layers,
                 dtype=str(dtype),
                 compress=compress,
                 restart=restart,
@@ -109,7 +109,7 @@ def embed(
     except KeyboardInterrupt:
         print("interrupted; the same command goes on where it was", file=sys.stderr)
         raise typer.Exit(130) from None
-    if json_report:
+    if as_json:
         print(json.dumps(asdict(report)))
     else:
         resumed = report.num_resumed_sentences

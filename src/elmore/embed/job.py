@@ -50,7 +50,7 @@ def embed_to_file(
     sentences: Iterable[str | Sequence[str]],
     out: str | Path,
     *,
-    layers: Layers | None = None,
+    mix: Layers | None = None,
     dtype: str = "float32",
     compress: bool = False,
     restart: bool = False,
@@ -64,7 +64,7 @@ def embed_to_file(
     out = Path(out)
     check_vector_path(out)
     parsed = (embedder.parse(sentence) for sentence in sentences)
-    header = describe_vectors(embedder, layers=layers, dtype=dtype)
+    header = describe_vectors(embedder, mix=mix, dtype=dtype)
     parts = out.with_name(f"{out.name}.partial")
     started = time.monotonic()
     counter = _Counter(on_progress)
@@ -75,7 +75,7 @@ def embed_to_file(
         num_resumed = chunks.num_sentences
         rest = _skip_done(parsed, chunks, counter)
         windows = embedder.windows(
-            rest, mix=layers, state=_to_state(chunks.state, embedder), num_before=num_resumed
+            rest, mix=mix, state=_to_state(chunks.state, embedder), num_before=num_resumed
         )
         pending: list[SentenceVectors] = []
         num_bytes, last_added = 0, time.monotonic()
@@ -107,10 +107,10 @@ def embed_to_file(
 
 
 def describe_vectors(
-    embedder: Embedder, *, layers: Layers | None, dtype: str = "float32"
+    embedder: Embedder, *, mix: Layers | None, dtype: str = "float32"
 ) -> VectorHeader:
     """Return what a vector file says of how it was made."""
-    choice = embedder.choose_layers(layers)
+    choice = embedder.choose_layers(mix)
     return VectorHeader(
         model=embedder.model.config.about.name,
         model_hash=embedder.model.fingerprint(),

@@ -69,12 +69,12 @@ class Runner:
         """
         if not isinstance(rows, int) or rows < 1:
             raise ConfigError(f"rows is {rows!r}; give a whole number from 1")
-        # Sentences of a row wait for each other, so a larger window would gain nothing, and its
-        # state would run ahead of who reads the vectors.
-        is_stream = self.policy is StatePolicy.STREAM
-        max_tokens = 1 if is_stream else self.tokens_per_batch * BATCHES_IN_WINDOW
+        max_tokens, group = self.tokens_per_batch * BATCHES_IN_WINDOW, 1
+        if self.policy is StatePolicy.STREAM:
+            # One sentence a row: the next of a row waits for it anyway, and the state must not run
+            # ahead of who reads the vectors.
+            max_tokens, group = 1, rows
         checked = self._check(sentences, num_before=num_before)
-        group = rows if is_stream else 1
         for window in cut_windows(checked, max_tokens=max_tokens, multiple_of=group):
             batches = _Batches(self, window, choice)
             match self.policy:
@@ -121,12 +121,11 @@ class _Batches:
         return self._run_chains(chains, starts)[-1]
 
     def run_rows(self, state: BiLMState | None, *, rows: int) -> BiLMState:
-        """Run rows side by side, each from where it was left."""
+        """Run rows side by side, each from where it was left; the window has a sentence a row."""
         memory = RowMemory()
         if state is not None:
             memory.keep(state)
-        num_sentences = len(self.window)
-        chains = [list(range(row, num_sentences, rows)) for row in range(min(rows, num_sentences))]
+        chains = [[row] for row in range(len(self.window))]
         starts = memory.recall(self.runner.bilm.initial_state(len(chains)))
         ends = self._run_chains(chains, [starts[row : row + 1] for row in range(len(chains))])
         memory.keep(join(ends))

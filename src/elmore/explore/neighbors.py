@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from elmore.config import StatePolicy
 from elmore.embed.embedder import Embedder
-from elmore.embed.layer_choice import ALL, Layers
+from elmore.embed.layer_choice import Layers
 from elmore.errors import DataError
 
 Array = NDArray[np.float32]
@@ -91,7 +91,7 @@ def collect_contexts(
     mix: Layers | None = None,
 ) -> tuple[list[Context], Array]:
     """Find the uses of a word, whatever its case, and their vectors of length 1."""
-    if embedder.choose_layers(mix).name == ALL:
+    if embedder.choose_layers(mix).keeps_all:
         raise DataError("neighbors compare one vector a token; choose a mix other than 'all'")
     wanted = word.casefold()
     contexts: list[Context] = []

@@ -6,7 +6,7 @@ rows there are, by its place among them, and by the number of threads, unless th
 a multiple of 4, the inner dimension one of 8 and the outer one of 16. `sigmoid` of torch computes
 the last few numbers of an array by another formula than the rest. All this makes a token's vector
 depend on its batch-mates. So rows come in whole blocks here, weights are filled up with zeros to
-such shapes (those of published models have them already), and `sigmoid` is made of `tanh`, which
+such shapes (most of the published models have them already), and `sigmoid` is made of `tanh`, which
 has no such seam. `tests/embed/test_independence.py` compares bits.
 """
 

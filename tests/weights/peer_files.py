@@ -155,6 +155,14 @@ def read_all_arrays(path: Path) -> Arrays:
     return arrays
 
 
+def assert_equal_arrays(ours: Arrays, theirs: Arrays) -> None:
+    assert {name: array.shape for name, array in ours.items()} == {
+        name: array.shape for name, array in theirs.items()
+    }
+    for name, array in theirs.items():
+        assert ours[name].tobytes() == array.tobytes(), name
+
+
 # ELMoForManyLangs.
 
 

@@ -1,11 +1,9 @@
 """bilm-tf's files, read and written; what they must compute comes from `tests/reference.py`."""
 
 import json
-import string
 from pathlib import Path
 from typing import Any
 
-import h5py
 import numpy as np
 import pytest
 import torch
@@ -13,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elmore.config import LSTMConfig, ModelConfig, WordConfig
-from elmore.errors import ElmoreError, ModelError
+from elmore.errors import ModelError
 from elmore.weights.bilm_tf import read_bilm_tf, write_bilm_tf
 from elmore.weights.elmo_model import ElmoModel, new_model
 from elmore.weights.loading import load_model
@@ -225,16 +223,10 @@ def test_any_architecture_gives_the_vectors_of_the_formulas_and_survives_writing
     model = load_files(folder, options, arrays, has_short_names=has_short_names)
     expected = reference_layers(arrays, options, sentences)
     write_bilm_tf(model, folder / "written" / "weights.hdf5")
-    assert_equal_arrays(peer_files.read_all_arrays(folder / "written" / "weights.hdf5"), arrays)
+    peer_files.assert_equal_arrays(
+        peer_files.read_all_arrays(folder / "written" / "weights.hdf5"), arrays
+    )
     assert largest_difference(run(model, sentences), expected) < 1e-9
-
-
-def assert_equal_arrays(ours: peer_files.Arrays, theirs: peer_files.Arrays) -> None:
-    assert {name: array.shape for name, array in ours.items()} == {
-        name: array.shape for name, array in theirs.items()
-    }
-    for name, array in theirs.items():
-        assert ours[name].tobytes() == array.tobytes(), name
 
 
 @pytest.mark.parametrize("options", VARIANTS.values(), ids=VARIANTS)
@@ -244,7 +236,7 @@ def test_what_was_read_is_written_equal_to_the_bit(options, tmp_path):
     weights_path = tmp_path / "written" / "weights.hdf5"
     written = write_bilm_tf(model, weights_path)
     assert written == [weights_path, tmp_path / "written" / "options.json"]
-    assert_equal_arrays(peer_files.read_all_arrays(weights_path), arrays)
+    peer_files.assert_equal_arrays(peer_files.read_all_arrays(weights_path), arrays)
     again = load_model(weights_path)
     assert again.fingerprint() == model.fingerprint()
 
@@ -306,143 +298,6 @@ def test_options_that_agree_are_left_untouched(tmp_path):
     assert (tmp_path / "options.json").read_bytes() == before
 
 
-# Word vectors in place of characters.
-
-VOCABULARY = ["<S>", "</S>", "<UNK>", "The", "café", "日本語", "naïve"]
-
-
-def write_word_files(
-    folder: Path, *, options: dict[str, Any]
-) -> tuple[peer_files.Arrays, list[Path]]:
-    """Write a model of word vectors; its weight file has characters too, as bilm-tf's has."""
-    arrays = make_arrays(options)
-    table = np.random.default_rng(5).normal(
-        size=(len(VOCABULARY), options["lstm"]["projection_dim"])
-    )
-    arrays["embedding"] = table.astype(np.float32)
-    paths = [
-        *peer_files.write_bilm_tf_files(folder, options, arrays),
-        folder / "vocab_embeddings.hdf5",
-        folder / "vocab.txt",
-    ]
-    with h5py.File(paths[2], "w") as file:
-        file["embedding"] = arrays["embedding"]
-    paths[3].write_text("\n".join(VOCABULARY) + "\n", encoding="utf-8")
-    return arrays, paths
-
-
-def load_words(paths: list[Path]) -> ElmoModel:
-    weights, options, embeddings, vocabulary = paths
-    return load_model(weights, options=options, token_embeddings=embeddings, vocabulary=vocabulary)
-
-
-def reference_word_layers(
-    arrays: peer_files.Arrays, options: dict[str, Any], sentences: list[list[str]]
-) -> list[np.ndarray]:
-    arrays = {name: array.astype(np.float64) for name, array in arrays.items()}
-    directions = [
-        [
-            reference.bilm_tf_cell(arrays, options, direction=direction, depth=depth)
-            for depth in range(options["lstm"]["n_layers"])
-        ]
-        for direction in (0, 1)
-    ]
-    results = []
-    for sentence in sentences:
-        known = [word if word in VOCABULARY else "<UNK>" for word in ("<S>", *sentence, "</S>")]
-        tokens = arrays["embedding"][[VOCABULARY.index(word) for word in known]]
-        layers, _ = reference.read_sentence(
-            tokens,
-            directions,
-            states=None,
-            has_residuals=options["lstm"]["use_skip_connections"],
-        )
-        results.append(layers)
-    return results
-
-
-@pytest.mark.parametrize("dim", [6, 4], ids=["projected", "not projected"])
-def test_word_vectors_are_looked_up_and_unknown_words_get_that_of_unk(dim, tmp_path):
-    options = make_options(lstm={"dim": dim})
-    arrays, paths = write_word_files(tmp_path, options=options)
-    expected = reference_word_layers(arrays, options, SENTENCES)
-    assert largest_difference(run(load_words(paths), SENTENCES), expected) < 1e-9
-
-
-def test_word_vectors_need_no_char_cnn_in_the_options(tmp_path):
-    options = make_options()
-    arrays, paths = write_word_files(tmp_path, options=options)
-    paths[1].write_text(json.dumps({"lstm": options["lstm"]}))
-    expected = reference_word_layers(arrays, options, SENTENCES)
-    assert largest_difference(run(load_words(paths), SENTENCES), expected) < 1e-9
-    with pytest.raises(ModelError, match=r"options.json: .*--token-embeddings, --vocabulary"):
-        load_model(paths[0], options=paths[1])
-
-
-def test_word_vectors_are_written_and_read_again_equal_to_the_bit(tmp_path):
-    arrays, paths = write_word_files(tmp_path, options=make_options())
-    model = load_words(paths)
-    folder = tmp_path / "written"
-    files = [folder / name for name in ("w.hdf5", "token_embeddings.hdf5", "vocabulary.txt")]
-    assert write_bilm_tf(model, files[0]) == [*files, folder / "options.json"]
-    assert_equal_arrays(peer_files.read_all_arrays(files[1]), {"embedding": arrays["embedding"]})
-    assert files[2].read_text(encoding="utf-8").split("\n") == [*VOCABULARY, ""]
-    rnn = {name: array for name, array in arrays.items() if name.startswith("RNN")}
-    assert_equal_arrays(peer_files.read_all_arrays(files[0]), rnn)
-    again = load_model(folder, token_embeddings=files[1], vocabulary=files[2])
-    assert again.fingerprint() == model.fingerprint()
-    before = (folder / "options.json").stat().st_mtime_ns
-    write_bilm_tf(model, files[0])  # its own files are no other model's
-    assert (folder / "options.json").stat().st_mtime_ns == before
-
-
-def test_a_vocabulary_of_other_words_is_not_overwritten_unless_asked(tmp_path):
-    _, paths = write_word_files(tmp_path, options=make_options())
-    model = load_words(paths)
-    (tmp_path / "new").mkdir()
-    (tmp_path / "new" / "vocabulary.txt").write_text("mine\n")
-    with pytest.raises(ModelError, match="lists other words"):
-        write_bilm_tf(model, tmp_path / "new" / "w.hdf5")
-    assert [path.name for path in (tmp_path / "new").iterdir()] == ["vocabulary.txt"]
-    write_bilm_tf(model, tmp_path / "new" / "w.hdf5", overwrite=True)
-
-
-def test_a_vocabulary_is_read_as_bilm_tf_reads_it(tmp_path):
-    arrays, paths = write_word_files(tmp_path, options=make_options())
-    odd = "<S>\r\n</S>\r\n<UNK>\n!!!MAXTERMID\n The \ncafé\ncafé\nnaïve"
-    paths[3].write_bytes(odd.encode())
-    model = load_words(paths)
-    table = arrays["embedding"]
-    found = run(model, [["The", "café", "naïve", "other"]])[0][0, :, : table.shape[1]]
-    assert np.array_equal(found, table[[3, 5, 6, 2]].astype(np.float64))
-
-
-@pytest.mark.parametrize(
-    ("vocabulary", "complaint"),
-    [
-        (VOCABULARY[:-1], r"shape \(7, 4\), wanted \(6, 4\)"),
-        ([*VOCABULARY, "more"], r"shape \(7, 4\), wanted \(8, 4\)"),
-        (["<S>", "</S>", "no", *VOCABULARY[3:]], "lacks '<UNK>'"),
-        (["no", "</S>", "<UNK>", *VOCABULARY[3:]], "lacks '<S>'"),
-        ([], "num_words is 0"),
-    ],
-    ids=["too few", "too many", "no unknown", "no begin", "empty"],
-)
-def test_a_vocabulary_that_does_not_fit_is_refused(vocabulary, complaint, tmp_path):
-    _, paths = write_word_files(tmp_path, options=make_options())
-    paths[3].write_text("".join(f"{word}\n" for word in vocabulary), encoding="utf-8")
-    with pytest.raises(ElmoreError, match=complaint):
-        load_words(paths)
-
-
-def test_word_vectors_and_vocabulary_are_asked_for_together(tmp_path):
-    _, paths = write_word_files(tmp_path, options=make_options())
-    with pytest.raises(ModelError, match="give both"):
-        read_bilm_tf(paths[0], paths[1], vocabulary_path=paths[3])
-    with pytest.raises(ModelError, match="give both"):
-        read_bilm_tf(paths[0], paths[1], token_embeddings_path=paths[2])
-
-
 # What the format cannot hold.
 
 
@@ -479,56 +334,3 @@ def test_a_model_the_format_has_no_words_for_is_refused(config, words, complaint
 def test_a_model_of_words_and_characters_is_refused(tmp_path):
     with pytest.raises(ModelError, match="has both"):
         write_bilm_tf(tiny.model(tiny.word_and_char_config()), tmp_path / "w.hdf5")
-
-
-# Options that describe no model.
-
-BROKEN = {
-    "no lstm": {"char_cnn": {}},
-    "lstm a list": {"lstm": []},
-    "no dim": {"lstm": {"projection_dim": 4}},
-    "dim a string": make_options(lstm={"dim": "big"}),
-    "dim a bool": make_options(lstm={"dim": True}),
-    "dim a float": make_options(lstm={"dim": 6.0}),
-    "dim null": make_options(lstm={"dim": None}),
-    "dim a list": make_options(lstm={"dim": [6]}),
-    "dim zero": make_options(lstm={"dim": 0, "projection_dim": 0}),
-    "dim negative": make_options(lstm={"dim": -6, "projection_dim": -6}),
-    "wide projection": make_options(lstm={"projection_dim": 7}),
-    "layers zero": make_options(lstm={"n_layers": 0}),
-    "layers many": make_options(lstm={"n_layers": 10**9}),
-    "clip negative": make_options(lstm={"cell_clip": -3}),
-    "clip a string": make_options(lstm={"proj_clip": ""}),
-    "clip an object": make_options(lstm={"proj_clip": {}}),
-    "residuals a string": make_options(lstm={"use_skip_connections": "no"}),
-    "one direction": {**make_options(), "bidirectional": False},
-    "filters an object": make_options(filters={}),
-    "filters empty": make_options(filters=[]),
-    "filters a string": make_options(filters="abc"),
-    "filters null": make_options(filters=None),
-    "filters of three": make_options(filters=[[1, 2, 3]]),
-    "filter of a string": make_options(filters=[[1, "2"]]),
-    "filter too wide": make_options(filters=[[11, 2]]),
-    "embedding a number": make_options(embedding=3),
-    "embedding of nothing": make_options(embedding={}),
-    "activation unknown": make_options(activation="gelu"),
-    "activation an object": make_options(activation={"a": []}),
-    "characters": make_options(n_characters=300),
-    "characters a list": make_options(n_characters=[262]),
-    "highway a string": make_options(n_highway="2"),
-    "highway negative": make_options(n_highway=-1),
-    "max characters": make_options(max_characters_per_token="50"),
-    "char_cnn null": {**make_options(), "char_cnn": None},
-}
-
-
-@pytest.mark.parametrize("options", BROKEN.values(), ids=BROKEN)
-def test_options_that_describe_no_model_are_refused_in_a_sentence(options, tmp_path):
-    paths = peer_files.write_bilm_tf_files(tmp_path, make_options(), make_arrays(make_options()))
-    paths[1].write_text(json.dumps(options))
-    with pytest.raises(ModelError) as caught:
-        read_bilm_tf(*paths)
-    message = str(caught.value)
-    assert message.startswith(f"{paths[1]}: ")
-    assert message[-1] not in string.whitespace + "."
-    assert "\n" not in message

@@ -1,4 +1,4 @@
-"""Files made to harm: each is refused in one sentence, before memory is taken or code is run."""
+"""Sizes that are only declared: refused before memory is taken, in files of every kind."""
 
 import json
 import os
@@ -24,7 +24,7 @@ from tests.weights.refusals import assert_refused
 CELL = "RNN_0/RNN/MultiRNNCell/Cell0/LSTMCell"
 
 
-# Sizes that were only declared; all in one process, whose peak memory is measured.
+# All in one process, whose peak memory is measured.
 
 
 def huge_arrays(folder: Path) -> None:

@@ -3,15 +3,21 @@
 Shapes: L LSTM layers, B sentences, N their tokens in all, D one direction, C cells.
 """
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from elmore.kernels.library import Kernel, find_kernel
+from elmore.kernels.reading import PackedReader, Reading
+from elmore.kernels.training import train_layer
 from elmore.model.lstm import ProjectedLSTM
+from elmore.model.packed_reader import pack_lstms, read_packed, version_of, weights_of
 from elmore.model.packing import Packing, invert, pack
-from elmore.model.state import BiLMState
+from elmore.model.state import BiLMState, repeat_state
 from elmore.model.token_encoder import TokenEncoder
 from elmore.text.batches import Batch
 
@@ -47,6 +53,7 @@ class BiLM(nn.Module):
         self.register_buffer("initial_cell", torch.zeros(2, len(forward_lm), cell_dim))
         self.initial_hidden: Tensor
         self.initial_cell: Tensor
+        self._packed: tuple[Any, PackedReader] | None = None
 
     @property
     def num_layers(self) -> int:
@@ -58,12 +65,21 @@ class BiLM(nn.Module):
         """Both directions side by side."""
         return 2 * self.initial_hidden.shape[2]
 
+    @property
+    def directions(self) -> list[list[ProjectedLSTM]]:
+        """The LSTM layers of the forward LM, and those of the backward LM."""
+        return [
+            [lstm for lstm in lstms if isinstance(lstm, ProjectedLSTM)]
+            for lstms in (self.forward_lm, self.backward_lm)
+        ]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what can be made again."""
+        return {**self.__dict__, "_packed": None}
+
     def initial_state(self, num_sentences: int) -> BiLMState:
         """Return the state in which sentences begin."""
-        return BiLMState(
-            hidden=self.initial_hidden.unsqueeze(2).expand(-1, -1, num_sentences, -1),
-            cell=self.initial_cell.unsqueeze(2).expand(-1, -1, num_sentences, -1),
-        )
+        return repeat_state(self.initial_hidden, self.initial_cell, num_sentences)
 
     def forward(self, batch: Batch, state: BiLMState | None = None) -> BiLMOutput:
         """Run sentences from `state`, or from the initial state."""
@@ -81,15 +97,78 @@ class BiLM(nn.Module):
             return BiLMOutput(layers=empty, state=state)
         packing = pack(lengths, device=tokens.device)
         start = state[packing.order]
+        kernel = self.find_kernel() if tokens.dtype == torch.float32 else None
+        if kernel is None:
+            reading = self._read_with_torch(tokens, packing, start)
+        elif self._needs_gradient(tokens, start):
+            reading = self._read_for_gradient(kernel, tokens, packing, start)
+        else:
+            reading = read_packed(self._pack(kernel), tokens, packing, start)
+        final = BiLMState(hidden=reading.hidden, cell=reading.cell)
+        return BiLMOutput(layers=reading.layers, state=final[invert(packing.order)])
+
+    def find_kernel(self) -> Kernel | None:
+        """Return what computes single precision on the CPU; anything else is torch's."""
+        weights = [self.initial_hidden, *self._lstm_weights()]
+        is_plain = all(w.dtype == torch.float32 and w.device.type == "cpu" for w in weights)
+        return find_kernel() if is_plain else None
+
+    def _needs_gradient(self, tokens: Tensor, start: BiLMState) -> bool:
+        return torch.is_grad_enabled() and any(
+            tensor.requires_grad
+            for tensor in (tokens, start.hidden, start.cell, *self._lstm_weights())
+        )
+
+    def _lstm_weights(self) -> Iterator[Tensor]:
+        return itertools.chain(self.forward_lm.parameters(), self.backward_lm.parameters())
+
+    def _read_for_gradient(
+        self, kernel: Kernel, tokens: Tensor, packing: Packing, start: BiLMState
+    ) -> Reading:
+        """Run both directions of a layer together, layer by layer."""
+        places = [packing.forward_lm, packing.backward_lm]
+        back_to_flat = [invert(order) for order in places]
+        inputs = [tokens[order] for order in places]
+        layers = [torch.cat([tokens, tokens], dim=1)]
+        states = []
+        for depth, lstms in enumerate(zip(*self.directions, strict=True)):
+            outputs = train_layer(
+                kernel,
+                [weights_of(lstm) for lstm in lstms],
+                inputs,
+                packing.step_sizes,
+                start.hidden[:, depth].unbind(),
+                start.cell[:, depth].unbind(),
+            )
+            has_residual = self.has_residuals and depth > 0
+            inputs = [
+                direction.outputs + x if has_residual else direction.outputs
+                for direction, x in zip(outputs, inputs, strict=True)
+            ]
+            flat = [x[order] for x, order in zip(inputs, back_to_flat, strict=True)]
+            layers.append(torch.cat(flat, dim=1))
+            states.append(outputs)
+        return Reading(
+            layers=torch.stack(layers),
+            hidden=_stack_directions([[d.hidden for d in layer] for layer in states]),
+            cell=_stack_directions([[d.cell for d in layer] for layer in states]),
+        )
+
+    def _pack(self, kernel: Kernel) -> PackedReader:
+        """Return the LSTMs as they are now, packed; the last copy is kept while it is true."""
+        version = version_of(self._lstm_weights())
+        if self._packed is None or self._packed[0] != (kernel.name, version):
+            packed = pack_lstms(kernel, self.directions, has_residuals=self.has_residuals)
+            self._packed = ((kernel.name, version), packed)
+        return self._packed[1]
+
+    def _read_with_torch(self, tokens: Tensor, packing: Packing, start: BiLMState) -> Reading:
         forward_lm = self._read(self.forward_lm, tokens, packing.forward_lm, packing, start, 0)
         backward_lm = self._read(self.backward_lm, tokens, packing.backward_lm, packing, start, 1)
-        final = BiLMState(
+        return Reading(
+            layers=torch.cat([forward_lm.layers, backward_lm.layers], dim=2),
             hidden=torch.stack([forward_lm.hidden, backward_lm.hidden]),
             cell=torch.stack([forward_lm.cell, backward_lm.cell]),
-        )
-        return BiLMOutput(
-            layers=torch.cat([forward_lm.layers, backward_lm.layers], dim=2),
-            state=final[invert(packing.order)],
         )
 
     def _read(
@@ -120,6 +199,11 @@ class BiLM(nn.Module):
             hidden=torch.stack(final_hidden),
             cell=torch.stack(final_cell),
         )
+
+
+def _stack_directions(layers: Sequence[Sequence[Tensor]]) -> Tensor:
+    """Stack L layers of two directions of (B, D): (2, L, B, D)."""
+    return torch.stack([torch.stack(list(layer)) for layer in layers], dim=1)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

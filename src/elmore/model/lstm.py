@@ -77,14 +77,18 @@ class ProjectedLSTM(nn.Module):
             torch.cat(final_cell[::-1]),
         )
 
-    def _gates_of_input(self, x: Tensor) -> Tensor:
-        """Return what the input adds to the gates at all steps, and rows for the last block."""
+    def full_bias(self) -> Tensor:
+        """Return the bias with the forget bias added in its place."""
         forget_bias = torch.zeros_like(self.bias)
         cell_dim = len(self.bias) // 4
         forget_bias[cell_dim : 2 * cell_dim] = self.forget_bias
+        return self.bias + forget_bias
+
+    def _gates_of_input(self, x: Tensor) -> Tensor:
+        """Return what the input adds to the gates at all steps, and rows for the last block."""
         rows = extend_rows(x, round_up(len(x)) + round_up(1))
         weight = extend_weight(self.input_weight)
-        return multiply(rows, weight, self.bias + forget_bias, num_outputs=len(self.bias))
+        return multiply(rows, weight, self.full_bias(), num_outputs=len(self.bias))
 
     def _step(
         self, gates: Tensor, cell: Tensor, projection_weight: Tensor | None, stretch: Tensor

@@ -34,6 +34,14 @@ class BiLMState:
         return BiLMState(hidden=self.hidden.detach(), cell=self.cell.detach())
 
 
+def repeat_state(hidden: Tensor, cell: Tensor, num_sentences: int) -> BiLMState:
+    """Let every sentence begin with the same (2, L, D) and (2, L, C)."""
+    return BiLMState(
+        hidden=hidden.unsqueeze(2).expand(-1, -1, num_sentences, -1),
+        cell=cell.unsqueeze(2).expand(-1, -1, num_sentences, -1),
+    )
+
+
 def join(states: Sequence[BiLMState]) -> BiLMState:
     """Put the sentences of several states side by side."""
     return BiLMState(

@@ -1,0 +1,63 @@
+"""Build the native kernels; where that fails, elmore is installed without them and torch computes.
+
+Everything else about the package is in pyproject.toml.
+"""
+
+import platform
+import sys
+from pathlib import Path
+
+from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+
+NATIVE = Path("src/elmore/kernels/native")
+
+# One library a kind of CPU, all from one source; kernels/library.py chooses when elmore runs.
+AVX2 = ["-mavx2", "-mfma"]
+AVX512 = [*AVX2, "-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl"]
+VARIANTS = {
+    "avx2": AVX2,
+    "avx512": AVX512,
+    "avx512_vnni": [*AVX512, "-mavx512vnni"],
+    "avx512_bf16": [*AVX512, "-mavx512vnni", "-mavx512bf16"],
+}
+# -ffp-contract=off: the code says itself where a product and a sum are rounded once.
+FLAGS = ["-std=c++17", "-O3", "-ffp-contract=off", "-fvisibility=hidden", "-Wno-psabi", "-g0"]
+
+
+def describe_libraries() -> list[Extension]:
+    """Return what to build here: nothing but on 64-bit x86 with a compiler like gcc or clang."""
+    is_x86 = platform.machine().lower() in {"x86_64", "amd64"}
+    if not is_x86 or sys.platform == "win32":
+        return []
+    sources = {"cpu": ("cpu.cpp", [])}
+    sources |= {name: ("exports.cpp", flags) for name, flags in VARIANTS.items()}
+    return [
+        Extension(
+            f"elmore.kernels._{name}",
+            sources=[str(NATIVE / source)],
+            depends=[str(path) for path in sorted(NATIVE.iterdir())],
+            extra_compile_args=[*FLAGS, *flags],
+            optional=True,
+        )
+        for name, (source, flags) in sources.items()
+    ]
+
+
+class BuildLibraries(build_ext):
+    """Build each library apart from the others, which come from the same source file."""
+
+    def build_extension(self, ext: Extension) -> None:
+        """Build one library; one that cannot be built is left out, with a note."""
+        build_temp = self.build_temp
+        self.build_temp = str(Path(build_temp) / ext.name)
+        try:
+            super().build_extension(ext)
+        except Exception as error:
+            print(f"note: {ext.name} was not built ({error}); elmore works without it, slower")
+            raise  # setuptools goes on, since the extension is optional
+        finally:
+            self.build_temp = build_temp
+
+
+setup(ext_modules=describe_libraries(), cmdclass={"build_ext": BuildLibraries})

@@ -1,0 +1,272 @@
+"""Find the native library for this CPU and load it; without one, torch computes the same numbers.
+
+`ELMORE_KERNEL` chooses: avx512, avx2 or torch. `ELMORE_KERNEL_FOLDER` names another folder of
+libraries, such as those built with sanitizers.
+"""
+
+import ctypes
+import logging
+import os
+from ctypes import POINTER, c_float, c_int32, c_int64, c_void_p
+from dataclasses import dataclass
+from enum import IntFlag
+from functools import cache
+from pathlib import Path
+
+from elmore.errors import ConfigError
+
+logger = logging.getLogger(__name__)
+
+TORCH = "torch"
+
+
+class Feature(IntFlag):
+    """What a CPU can do; cpu.cpp gives these numbers."""
+
+    AVX2 = 1
+    AVX512 = 2
+    VNNI = 4
+    BF16 = 8
+
+
+_AVX512 = Feature.AVX2 | Feature.AVX512
+
+# What a library needs, the fastest first. `wide` computes with 16 lanes on a CPU that has 8: it
+# lets tests run the code of AVX-512 anywhere, and is chosen only by name.
+_NEEDS = {
+    "avx512_bf16": _AVX512 | Feature.VNNI | Feature.BF16,
+    "avx512_vnni": _AVX512 | Feature.VNNI,
+    "avx512": _AVX512,
+    "avx2": Feature.AVX2,
+    "wide": Feature.AVX2,
+}
+_CHOICES = {
+    "avx512": ["avx512_bf16", "avx512_vnni", "avx512"],
+    "avx2": ["avx2"],
+    "wide": ["wide"],
+    None: ["avx512_bf16", "avx512_vnni", "avx512", "avx2"],
+}
+
+
+class Matrix(ctypes.Structure):
+    """`ElmoreMatrix` of exports.cpp."""
+
+    _fields_ = (
+        ("panels", c_void_p),
+        ("scales", c_void_p),
+        ("num_inputs", c_int64),
+        ("num_panels", c_int64),
+    )
+
+
+class Layer(ctypes.Structure):
+    """`ElmoreLayer` of exports.cpp."""
+
+    _fields_ = (
+        ("input", Matrix),
+        ("state", Matrix),
+        ("projection", Matrix),
+        ("bias", c_void_p),
+        ("cell_clip", c_float),
+        ("output_clip", c_float),
+        ("num_cells", c_int64),
+        ("num_outputs", c_int64),
+    )
+
+
+class BackwardLayer(ctypes.Structure):
+    """`ElmoreBackwardLayer` of exports.cpp."""
+
+    _fields_ = (
+        ("projection", Matrix),
+        ("state", Matrix),
+        ("cell_clip", c_float),
+        ("output_clip", c_float),
+        ("num_cells", c_int64),
+        ("num_outputs", c_int64),
+    )
+
+
+class Saved(ctypes.Structure):
+    """`ElmoreSaved` of exports.cpp."""
+
+    _fields_ = tuple((name, c_void_p) for name in ("gates", "cells", "shown", "narrow"))
+
+
+class Gradients(ctypes.Structure):
+    """`ElmoreGradients` of exports.cpp."""
+
+    _fields_ = tuple(
+        (name, c_void_p)
+        for name in (
+            *("outputs", "last_hidden", "last_cell"),
+            *("gates", "narrow", "first_hidden", "first_cell"),
+        )
+    )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Kernel:
+    """A loaded library. Its functions release the interpreter's lock while they compute."""
+
+    name: str
+    functions: ctypes.CDLL
+    panel: int  # outputs that a packed matrix keeps together
+
+
+def find_kernel() -> Kernel | None:
+    """Return the kernel to compute with, or None for torch."""
+    return _find_kernel(os.environ.get("ELMORE_KERNEL") or None, _folder())
+
+
+def load_kernel(name: str) -> Kernel:
+    """Return the kernel that some weights were packed for."""
+    found = find_kernel()
+    if found is None or found.name != name:
+        raise ConfigError(
+            f"these weights were packed for the kernel {name}, and now {describe_kernel()} "
+            "computes; load the model again"
+        )
+    return found
+
+
+def describe_kernel() -> str:
+    """Name what computes, for reports."""
+    kernel = find_kernel()
+    return TORCH if kernel is None else kernel.name
+
+
+def check(status: int) -> None:
+    """Raise what a native function reports."""
+    if status:
+        raise MemoryError("there is not enough memory for this batch")
+
+
+@cache
+def _find_kernel(choice: str | None, folder: Path) -> Kernel | None:
+    if choice == TORCH:
+        return None
+    if choice not in _CHOICES:
+        raise ConfigError(f"ELMORE_KERNEL is {choice!r}; choose avx512, avx2 or torch")
+    features = _cpu_features(folder)
+    usable = [name for name in _CHOICES[choice] if features and _NEEDS[name] in features]
+    for name in usable:
+        path = _library_path(folder, name)
+        if path is not None:
+            return _load(name, path)
+    if features is None:
+        reason = "the native kernels were not built for this machine"
+    elif usable:
+        reason = f"no library {usable[0]} was built"
+    else:
+        reason = f"this CPU has no {choice or 'avx2'}"
+    if choice is not None:  # what is asked for by name must be there
+        raise ConfigError(f"ELMORE_KERNEL is {choice!r}, but {reason}; choose torch or unset it")
+    logger.warning("note: %s, so torch computes: the same vectors, several times slower", reason)
+    return None
+
+
+def _folder() -> Path:
+    return Path(os.environ.get("ELMORE_KERNEL_FOLDER") or Path(__file__).parent)
+
+
+def _library_path(folder: Path, name: str) -> Path | None:
+    # The rest of the name is the interpreter's.
+    return next(iter(sorted(folder.glob(f"_{name}.*so"))), None)
+
+
+def _cpu_features(folder: Path) -> Feature | None:
+    path = _library_path(folder, "cpu")
+    if path is None:
+        return None
+    try:
+        return Feature(ctypes.CDLL(str(path)).elmore_cpu_features())
+    except OSError:  # built for another kind of machine
+        return None
+
+
+def _load(name: str, path: Path) -> Kernel:
+    functions = ctypes.CDLL(str(path))
+    for function, (result, arguments) in _SIGNATURES.items():
+        getattr(functions, function).restype = result
+        getattr(functions, function).argtypes = arguments
+    return Kernel(name=name, functions=functions, panel=functions.elmore_panel())
+
+
+_SIGNATURES: dict[str, tuple[type, list[object]]] = {
+    "elmore_panel": (c_int64, []),
+    "elmore_packed_bytes": (c_int64, [c_int32, c_int64, c_int64]),
+    "elmore_pack": (
+        c_int32,
+        [c_int32, c_void_p, c_int64, c_int64, c_int64, c_void_p, c_int64, c_void_p, c_void_p],
+    ),
+    "elmore_train": (
+        c_int32,
+        [
+            *(POINTER(Layer), c_void_p, c_int64, c_void_p),  # layer, steps, their number, inputs
+            *(
+                c_void_p,
+                c_void_p,
+                c_void_p,
+                c_void_p,
+            ),  # first hidden and cell, last hidden and cell
+            *(c_void_p, POINTER(Saved)),  # outputs
+        ],
+    ),
+    "elmore_train_back": (
+        c_int32,
+        [
+            *(POINTER(BackwardLayer), c_void_p, c_int64),  # layer, steps, their number
+            *(POINTER(Saved), c_void_p, POINTER(Gradients)),  # first cell in between
+        ],
+    ),
+    "elmore_linear": (
+        c_int32,
+        [c_int32, POINTER(Matrix), c_void_p, c_void_p, c_int64, c_void_p, c_int64],
+    ),
+    "elmore_highway": (
+        c_int32,
+        [c_int32, POINTER(Matrix), c_void_p, c_void_p, c_int64, c_void_p],
+    ),
+    "elmore_strongest": (
+        c_int32,
+        [
+            *(
+                c_void_p,
+                c_void_p,
+                c_int64,
+                c_int64,
+            ),  # units, positions, numbers of tokens and chars
+            *(c_void_p, c_int64, c_int64, c_int64),  # table, width, units, filters
+            *(c_void_p, c_int64, c_void_p),  # strongest, stride, winners
+        ],
+    ),
+    "elmore_scatter": (
+        c_int32,
+        [
+            *(c_void_p, c_int64, c_int64, c_void_p),  # units, numbers of tokens and chars, winners
+            *(c_void_p, c_int64),  # gradient, stride
+            *(c_int64, c_int64, c_int64, c_void_p),  # width, units, filters, gradient of the table
+        ],
+    ),
+    "elmore_read": (
+        c_int32,
+        [
+            *(
+                c_int32,
+                POINTER(Layer),
+                c_int64,
+                c_int32,
+            ),  # precision, layers, their number, residuals
+            *(c_void_p, c_int64, c_void_p),  # sizes of steps, their number, places
+            *(c_void_p, c_int64),  # tokens, stride
+            *(
+                c_void_p,
+                c_void_p,
+                c_void_p,
+                c_void_p,
+            ),  # first hidden and cell, last hidden and cell
+            *(c_void_p, c_int64, c_int64),  # outputs, strides of layers and rows
+        ],
+    ),
+}

@@ -1,0 +1,170 @@
+// Several floats computed at once: 16 with AVX-512, 8 with AVX2.
+//
+// Arithmetic is written with the compiler's vector types, so that this file alone knows the
+// instruction set. ELMORE_WIDE asks for 16 lanes on a CPU that has 8: slow, but it lets the code
+// for the wide variant be tested anywhere.
+#pragma once
+
+#include <immintrin.h>
+
+#include <cstdint>
+#include <cstring>
+
+namespace elmore {
+
+#if defined(__AVX512F__) || defined(ELMORE_WIDE)
+constexpr int kLanes = 16;
+#else
+constexpr int kLanes = 8;
+#endif
+
+typedef float Floats __attribute__((vector_size(kLanes * 4)));
+typedef int32_t Ints __attribute__((vector_size(kLanes * 4)));
+
+inline Floats load(const float* from) {
+  Floats lanes;
+  std::memcpy(&lanes, from, sizeof lanes);
+  return lanes;
+}
+
+inline Ints load_ints(const void* from) {
+  Ints lanes;
+  std::memcpy(&lanes, from, sizeof lanes);
+  return lanes;
+}
+
+inline void store(float* to, Floats lanes) { std::memcpy(to, &lanes, sizeof lanes); }
+
+// x - 0 is x for every x, which compilers know; x + 0 is not, for x = -0.
+inline Floats fill(float number) { return number - Floats{}; }
+
+inline Ints fill(int32_t number) { return Ints{} + number; }
+
+// a * b + c, rounded once. Spelled out everywhere, since a compiler that chooses where to fuse could
+// choose differently for two copies of the same formula, and a row's bits would depend on the copy.
+inline Floats fused(Floats a, Floats b, Floats c);
+
+// bf16 numbers side by side in memory, as floats.
+inline Floats load_bf16(const void* from);
+
+// Bytes with a sign, two for each lane, as pairs of 16-bit numbers; and sums of products of pairs.
+inline Ints load_pairs(const void* from);
+inline Ints multiply_pairs(Ints a, Ints b);
+
+#if defined(__AVX512F__)
+
+inline Floats fused(Floats a, Floats b, Floats c) { return _mm512_fmadd_ps(a, b, c); }
+
+inline Floats load_bf16(const void* from) {
+  return (Floats)_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256((__m256i*)from)), 16);
+}
+
+inline Ints load_pairs(const void* from) {
+  return (Ints)_mm512_cvtepi8_epi16(_mm256_loadu_si256((const __m256i*)from));
+}
+
+inline Ints multiply_pairs(Ints a, Ints b) {
+  return (Ints)_mm512_madd_epi16((__m512i)a, (__m512i)b);
+}
+
+#elif !defined(ELMORE_WIDE)
+
+inline Floats fused(Floats a, Floats b, Floats c) { return _mm256_fmadd_ps(a, b, c); }
+
+inline Floats load_bf16(const void* from) {
+  return (Floats)_mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128((__m128i*)from)), 16);
+}
+
+inline Ints load_pairs(const void* from) {
+  return (Ints)_mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i*)from));
+}
+
+inline Ints multiply_pairs(Ints a, Ints b) {
+  return (Ints)_mm256_madd_epi16((__m256i)a, (__m256i)b);
+}
+
+#else  // lane by lane
+
+inline Floats fused(Floats a, Floats b, Floats c) {
+  for (int lane = 0; lane < kLanes; ++lane) c[lane] = __builtin_fmaf(a[lane], b[lane], c[lane]);
+  return c;
+}
+
+inline Floats load_bf16(const void* from) {
+  Ints bits;
+  for (int lane = 0; lane < kLanes; ++lane) {
+    uint16_t high;
+    std::memcpy(&high, (const char*)from + 2 * lane, 2);
+    bits[lane] = (int32_t)((uint32_t)high << 16);
+  }
+  return (Floats)bits;
+}
+
+inline Ints load_pairs(const void* from) {
+  const int8_t* bytes = (const int8_t*)from;
+  Ints pairs;
+  for (int lane = 0; lane < kLanes; ++lane)
+    pairs[lane] = (uint16_t)bytes[2 * lane] | (uint32_t)(uint16_t)bytes[2 * lane + 1] << 16;
+  return pairs;
+}
+
+inline Ints multiply_pairs(Ints a, Ints b) {
+  for (int lane = 0; lane < kLanes; ++lane)
+    a[lane] = (int16_t)a[lane] * (int16_t)b[lane] + (a[lane] >> 16) * (b[lane] >> 16);
+  return a;
+}
+
+#endif
+
+#if defined(__AVX512BF16__)
+// Adds to each lane of `sums` the products of two pairs of bf16 numbers.
+inline Floats add_bf16_products(Floats sums, Ints a, Ints b) {
+  return _mm512_dpbf16_ps(sums, (__m512bh)a, (__m512bh)b);
+}
+#endif
+
+#if defined(__AVX512VNNI__)
+// Adds to each lane of `sums` the products of four bytes without and four with a sign.
+inline Ints add_byte_products(Ints sums, Ints without_sign, Ints with_sign) {
+  return (Ints)_mm512_dpbusd_epi32((__m512i)sums, (__m512i)without_sign, (__m512i)with_sign);
+}
+#endif
+
+inline Floats absolute(Floats x) { return (Floats)((Ints)x & 0x7fffffff); }
+
+// Written so that what is not a number stays so.
+inline Floats clip(Floats x, Floats bound) {
+  x = x > bound ? bound : x;
+  return x < -bound ? -bound : x;
+}
+
+// exp(x) - 1 for -32 <= x <= 0, to about one unit in the last place.
+inline Floats exp_minus_one(Floats x) {
+  // x = n * log(2) + r with |r| <= log(2) / 2; adding and taking off 1.5 * 2^23 rounds to whole.
+  const Floats rounder = fill(12582912.0f);
+  const Floats n = fused(x, fill(1.44269504f), rounder) - rounder;
+  Floats r = fused(n, fill(-0.693145752f), x);  // log(2) in two parts, the first with few bits
+  r = fused(n, fill(-1.42860677e-6f), r);
+  Floats series = fill(1.0f / 5040);
+  series = fused(series, r, fill(1.0f / 720));
+  series = fused(series, r, fill(1.0f / 120));
+  series = fused(series, r, fill(1.0f / 24));
+  series = fused(series, r, fill(1.0f / 6));
+  series = fused(series, r, fill(0.5f));
+  const Floats power_minus_one = fused(series * r, r, r);
+  const Floats scale = (Floats)((__builtin_convertvector(n, Ints) + 127) << 23);  // 2^n
+  return fused(scale, power_minus_one, scale - 1.0f);
+}
+
+inline Floats tanh(Floats x) {
+  Floats doubled = absolute(x) * -2.0f;
+  doubled = doubled < -32.0f ? fill(-32.0f) : doubled;  // beyond, the result is 1 anyway
+  const Floats e = exp_minus_one(doubled);
+  const Floats magnitude = -e / (e + 2.0f);
+  const Ints sign = (Ints)x & INT32_MIN;
+  return (Floats)((Ints)magnitude | sign);
+}
+
+inline Floats sigmoid(Floats x) { return fused(tanh(x * 0.5f), fill(0.5f), fill(0.5f)); }
+
+}  // namespace elmore

@@ -1,0 +1,444 @@
+// Rows times a weight matrix that was laid out once for it, in three precisions.
+//
+// The outputs of a weight matrix stand in panels of two vectors; within a panel the weights come in
+// the order in which they are read: input by input, or, where several narrow weights share 32 bits,
+// group by group of inputs. A tile of rows by one panel is summed in registers.
+//
+// Every output is one sum over the inputs in their order, whatever rows it is computed with. So a
+// row's bits depend neither on the other rows nor on the number of threads.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+
+#include "lanes.h"
+
+namespace elmore {
+
+constexpr int kPanel = 2 * kLanes;
+constexpr int kMaxTileRows = kLanes == 16 ? 12 : 6;  // with two vectors each: most of the registers
+
+// Inputs read before going on to the next panel; a panel of them stays in the level-1 cache.
+constexpr int64_t kInputsAtOnce = 512;
+
+// Rows that start a multiple of 4096 bytes apart push each other out of the cache.
+constexpr int64_t kStagger = 16;
+
+inline int64_t round_up(int64_t number, int64_t multiple) {
+  return (number + multiple - 1) / multiple * multiple;
+}
+
+// Memory for one call, aligned to cache lines.
+template <class T>
+class Buffer {
+ public:
+  explicit Buffer(int64_t size) : items_(allocate(size)) {}
+  T* get() const { return items_.get(); }
+  T& operator[](int64_t place) const { return items_.get()[place]; }
+
+ private:
+  struct Free {
+    void operator()(T* items) const { std::free(items); }
+  };
+  static T* allocate(int64_t size) {
+    const size_t bytes = round_up(std::max<int64_t>(size, 1) * sizeof(T), 64);
+    void* memory = std::aligned_alloc(64, bytes);
+    if (memory == nullptr) throw std::bad_alloc();
+    return static_cast<T*>(memory);
+  }
+  std::unique_ptr<T, Free> items_;
+};
+
+// Where the sums of a tile go: panels may stand far apart or side by side.
+struct Output {
+  float* first;
+  int64_t row_stride;
+  int64_t panel_stride = kPanel;
+
+  float* at(int64_t row, int64_t panel) const {
+    return first + row * row_stride + panel * panel_stride;
+  }
+};
+
+// A packed weight matrix; the plain C form of it is in exports.cpp.
+struct Matrix {
+  const char* panels;
+  const float* scales;  // int8: a scale, then a correction, for each output
+  int64_t num_inputs;
+  int64_t num_panels;
+};
+
+// ---- f32: nothing is lost.
+
+struct F32 {
+  using Unit = float;                    // the part of a row that is multiplied at once
+  static constexpr int kGroup = 1;       // weights of an output that stand side by side
+  static constexpr int kGroupBytes = 4;  // and the memory they take
+  static constexpr bool kBlocksInputs = true;
+
+  static int64_t num_units(int64_t num_inputs) { return num_inputs; }
+  static int64_t panel_bytes(int64_t num_inputs) { return num_inputs * kPanel * 4; }
+
+  static float prepare(const float* row, int64_t num_inputs, Unit* to) {
+    std::memcpy(to, row, num_inputs * sizeof(float));
+    return 1.0f;
+  }
+
+  static void pack_group(const float* weights, char* to, float) { std::memcpy(to, weights, 4); }
+
+  template <int kRows, int kVectors>
+  static void sum(const Unit* rows, int64_t row_stride, const char* const* panels, int64_t units,
+                  Floats sums[kRows][kVectors]) {
+    for (int64_t unit = 0; unit < units; ++unit) {
+      Floats weights[kVectors];
+#pragma GCC unroll 16
+      for (int v = 0; v < kVectors; ++v)
+        weights[v] = load((const float*)panels[v / 2] + unit * kPanel + v % 2 * kLanes);
+#pragma GCC unroll 16
+      for (int row = 0; row < kRows; ++row) {
+        const Floats x = fill(rows[row * row_stride + unit]);
+#pragma GCC unroll 16
+        for (int v = 0; v < kVectors; ++v) sums[row][v] = fused(x, weights[v], sums[row][v]);
+      }
+    }
+  }
+};
+
+inline uint16_t to_bf16(float number) {
+  uint32_t bits;
+  std::memcpy(&bits, &number, 4);
+  if (std::isnan(number)) return (bits >> 16) | 0x40;
+  return (bits + 0x7fff + (bits >> 16 & 1)) >> 16;  // to nearest, ties to even
+}
+
+// ---- bf16: weights keep 8 bits of their mantissa. Where the CPU multiplies bf16 itself, inputs are
+// rounded too; elsewhere they stay f32.
+
+struct BF16 {
+  static constexpr bool kBlocksInputs = true;
+
+#if defined(__AVX512BF16__)
+  using Unit = int32_t;  // two inputs as bf16
+  static constexpr int kGroup = 2;
+  static constexpr int kGroupBytes = 4;
+
+  static float prepare(const float* row, int64_t num_inputs, Unit* to) {
+    for (int64_t pair = 0; pair < num_units(num_inputs); ++pair) {
+      const float second = 2 * pair + 1 < num_inputs ? row[2 * pair + 1] : 0.0f;
+      to[pair] = to_bf16(row[2 * pair]) | (uint32_t)to_bf16(second) << 16;
+    }
+    return 1.0f;
+  }
+
+  template <int kRows, int kVectors>
+  static void sum(const Unit* rows, int64_t row_stride, const char* const* panels, int64_t units,
+                  Floats sums[kRows][kVectors]) {
+    for (int64_t unit = 0; unit < units; ++unit) {
+      Ints weights[kVectors];
+#pragma GCC unroll 16
+      for (int v = 0; v < kVectors; ++v)
+        weights[v] = load_ints(panels[v / 2] + (unit * kPanel + v % 2 * kLanes) * kGroupBytes);
+#pragma GCC unroll 16
+      for (int row = 0; row < kRows; ++row) {
+        const Ints x = fill(rows[row * row_stride + unit]);
+#pragma GCC unroll 16
+        for (int v = 0; v < kVectors; ++v)
+          sums[row][v] = add_bf16_products(sums[row][v], x, weights[v]);
+      }
+    }
+  }
+#else
+  using Unit = float;
+  static constexpr int kGroup = 1;
+  static constexpr int kGroupBytes = 2;
+
+  static float prepare(const float* row, int64_t num_inputs, Unit* to) {
+    return F32::prepare(row, num_inputs, to);
+  }
+
+  template <int kRows, int kVectors>
+  static void sum(const Unit* rows, int64_t row_stride, const char* const* panels, int64_t units,
+                  Floats sums[kRows][kVectors]) {
+    for (int64_t unit = 0; unit < units; ++unit) {
+      Floats weights[kVectors];
+#pragma GCC unroll 16
+      for (int v = 0; v < kVectors; ++v)
+        weights[v] = load_bf16(panels[v / 2] + (unit * kPanel + v % 2 * kLanes) * kGroupBytes);
+#pragma GCC unroll 16
+      for (int row = 0; row < kRows; ++row) {
+        const Floats x = fill(rows[row * row_stride + unit]);
+#pragma GCC unroll 16
+        for (int v = 0; v < kVectors; ++v) sums[row][v] = fused(x, weights[v], sums[row][v]);
+      }
+    }
+  }
+#endif
+
+  static int64_t num_units(int64_t num_inputs) { return round_up(num_inputs, kGroup) / kGroup; }
+  static int64_t panel_bytes(int64_t num_inputs) {
+    return num_units(num_inputs) * kPanel * kGroupBytes;
+  }
+
+  static void pack_group(const float* weights, char* to, float) {
+    for (int input = 0; input < kGroup; ++input) {
+      const uint16_t high = to_bf16(weights[input]);
+      std::memcpy(to + 2 * input, &high, 2);
+    }
+  }
+};
+
+// ---- int8: weights are whole numbers up to 127 times one scale an output. Inputs are whole numbers
+// times one scale a row: of 8 bits where the CPU multiplies bytes (VNNI), else of 12.
+
+struct INT8 {
+  using Unit = int32_t;
+  static constexpr bool kBlocksInputs = false;  // sums stay whole numbers to the end
+
+  static float largest(const float* row, int64_t num_inputs) {
+    Floats found = fill(0.0f);
+    int64_t input = 0;
+    for (; input + kLanes <= num_inputs; input += kLanes) {
+      const Floats size = absolute(load(row + input));
+      found = size > found ? size : found;
+    }
+    float most = 0.0f;
+    for (int lane = 0; lane < kLanes; ++lane) most = std::max(most, found[lane]);
+    for (; input < num_inputs; ++input) most = std::max(most, std::fabs(row[input]));
+    return most;
+  }
+
+#if defined(__AVX512VNNI__)
+  static constexpr int kGroup = 4;
+  static constexpr int kOffset = 128;  // inputs are stored without a sign
+
+  static int limit(int64_t) { return 127; }
+  static Ints load_group(const char* weights) { return load_ints(weights); }
+  static Ints add(Ints sums, Ints x, Ints weights) { return add_byte_products(sums, x, weights); }
+#else
+  static constexpr int kGroup = 2;
+  static constexpr int kOffset = 0;
+
+  // So small that the sum of all products fits 32 bits.
+  static int limit(int64_t num_inputs) {
+    return (int)std::clamp<int64_t>(INT32_MAX / 127 / std::max<int64_t>(num_inputs, 1), 1, 2047);
+  }
+  static Ints load_group(const char* weights) { return load_pairs(weights); }
+  static Ints add(Ints sums, Ints x, Ints weights) { return sums + multiply_pairs(x, weights); }
+#endif
+
+  static constexpr int kGroupBytes = kGroup;
+
+  static int64_t num_units(int64_t num_inputs) { return round_up(num_inputs, kGroup) / kGroup; }
+  static int64_t panel_bytes(int64_t num_inputs) {
+    return num_units(num_inputs) * kPanel * kGroupBytes;
+  }
+
+  static void pack_group(const float* weights, char* to, float scale) {
+    for (int input = 0; input < kGroup; ++input)
+      to[input] = (char)(int8_t)std::lrintf(weights[input] / scale);
+  }
+
+  static float prepare(const float* row, int64_t num_inputs, Unit* to) {
+    const float most = largest(row, num_inputs);
+    if (!(most > 0.0f)) {
+      prepare_zeros(num_inputs, to);
+      return most;  // zero, or not a number
+    }
+    using Number = std::conditional_t<kGroup == 2, int16_t, uint8_t>;
+    typedef Number Numbers __attribute__((vector_size(kLanes * sizeof(Number))));
+    Number* numbers = (Number*)to;
+    const float inverse = limit(num_inputs) / most;
+    const Floats rounder = fill(12582912.0f);  // see exp_minus_one
+    int64_t input = 0;
+    for (; input + kLanes <= num_inputs; input += kLanes) {
+      const Floats whole = (load(row + input) * inverse + rounder) - rounder;
+      const Numbers narrow =
+          __builtin_convertvector(__builtin_convertvector(whole, Ints) + kOffset, Numbers);
+      std::memcpy(numbers + input, &narrow, sizeof narrow);
+    }
+    for (; input < num_inputs; ++input)
+      numbers[input] = (Number)(std::lrintf(row[input] * inverse) + kOffset);
+    for (; input < num_units(num_inputs) * kGroup; ++input) numbers[input] = kOffset;
+    return most / limit(num_inputs);
+  }
+
+  static void prepare_zeros(int64_t num_inputs, Unit* to) {
+    std::fill_n((uint8_t*)to, num_units(num_inputs) * sizeof(Unit), (uint8_t)kOffset);
+  }
+
+  template <int kRows, int kVectors>
+  static void sum(const Unit* rows, int64_t row_stride, const char* const* panels, int64_t units,
+                  Ints sums[kRows][kVectors]) {
+    for (int64_t unit = 0; unit < units; ++unit) {
+      Ints weights[kVectors];
+#pragma GCC unroll 16
+      for (int v = 0; v < kVectors; ++v)
+        weights[v] = load_group(panels[v / 2] + (unit * kPanel + v % 2 * kLanes) * kGroupBytes);
+#pragma GCC unroll 16
+      for (int row = 0; row < kRows; ++row) {
+        const Ints x = fill(rows[row * row_stride + unit]);
+#pragma GCC unroll 16
+        for (int v = 0; v < kVectors; ++v) sums[row][v] = add(sums[row][v], x, weights[v]);
+      }
+    }
+  }
+};
+
+// Rows as a precision wants its inputs.
+template <class P>
+struct Rows {
+  const typename P::Unit* first;
+  int64_t stride;
+  const float* scales;  // one a row; int8 only
+};
+
+// ---- A tile: some rows by some panels. Kept out of line, so that the compiler gives each its
+// registers instead of mixing it with what surrounds the call.
+
+template <class P, int kRows, int kPanels>
+__attribute__((noinline)) void multiply_tile(const Rows<P>& rows, const Matrix& matrix,
+                                             int64_t panel, int64_t first_unit, int64_t units,
+                                             bool adds, Output output) {
+  constexpr int kVectors = 2 * kPanels;
+  const char* panels[kPanels];
+  const int64_t panel_bytes = P::panel_bytes(matrix.num_inputs);
+  const int64_t skipped = panel_bytes / P::num_units(matrix.num_inputs) * first_unit;
+  for (int p = 0; p < kPanels; ++p)
+    panels[p] = matrix.panels + (panel + p) * panel_bytes + skipped;
+  if constexpr (P::kBlocksInputs) {
+    Floats sums[kRows][kVectors];
+#pragma GCC unroll 16
+    for (int row = 0; row < kRows; ++row)
+#pragma GCC unroll 16
+      for (int v = 0; v < kVectors; ++v)
+        sums[row][v] = adds ? load(output.at(row, v / 2) + v % 2 * kLanes) : fill(0.0f);
+    P::template sum<kRows, kVectors>(rows.first + first_unit, rows.stride, panels, units, sums);
+#pragma GCC unroll 16
+    for (int row = 0; row < kRows; ++row)
+#pragma GCC unroll 16
+      for (int v = 0; v < kVectors; ++v)
+        store(output.at(row, v / 2) + v % 2 * kLanes, sums[row][v]);
+  } else {
+    Ints sums[kRows][kVectors] = {};
+    P::template sum<kRows, kVectors>(rows.first, rows.stride, panels, units, sums);
+#pragma GCC unroll 16
+    for (int v = 0; v < kVectors; ++v) {
+      const float* scale = matrix.scales + panel * kPanel + v * kLanes;
+      const float* correction = scale + matrix.num_panels * kPanel;
+#pragma GCC unroll 16
+      for (int row = 0; row < kRows; ++row) {
+        const Floats whole = __builtin_convertvector(sums[row][v], Floats) - load(correction);
+        store(output.at(row, v / 2) + v % 2 * kLanes, whole * load(scale) * rows.scales[row]);
+      }
+    }
+  }
+}
+
+// Few rows leave registers idle and wait for each sum: they take more panels at once.
+constexpr int panels_for(int num_rows) {
+  return num_rows == 1 ? 4 : num_rows <= kMaxTileRows / 2 ? 2 : 1;
+}
+
+template <class P, int kRows = kMaxTileRows>
+void dispatch_tile(int64_t num_rows, int num_panels, const Rows<P>& rows, const Matrix& matrix,
+                   int64_t panel, int64_t first_unit, int64_t units, bool adds, Output output) {
+  if constexpr (kRows >= 1) {
+    if (num_rows != kRows)
+      return dispatch_tile<P, kRows - 1>(num_rows, num_panels, rows, matrix, panel, first_unit,
+                                         units, adds, output);
+    constexpr int kMany = panels_for(kRows);
+    if (num_panels == kMany)
+      return multiply_tile<P, kRows, kMany>(rows, matrix, panel, first_unit, units, adds, output);
+    for (int p = 0; p < num_panels; ++p)
+      multiply_tile<P, kRows, 1>(rows, matrix, panel + p, first_unit, units, adds,
+                                 {output.at(0, p), output.row_stride, output.panel_stride});
+  }
+}
+
+// Multiplies rows by some panels of a matrix.
+template <class P>
+void multiply(const Rows<P>& rows, int64_t num_rows, const Matrix& matrix, int64_t first_panel,
+              int64_t num_panels, Output output) {
+  if (num_rows == 0) return;
+  const int64_t all_units = P::num_units(matrix.num_inputs);
+  const int64_t units_at_once = P::kBlocksInputs ? kInputsAtOnce : std::max<int64_t>(all_units, 1);
+  const int64_t num_tiles = (num_rows + kMaxTileRows - 1) / kMaxTileRows;
+  const int most_rows = (int)((num_rows + num_tiles - 1) / num_tiles);
+  for (int64_t unit = 0; unit == 0 || unit < all_units; unit += units_at_once) {
+    const int64_t units = std::min(units_at_once, all_units - unit);
+    for (int64_t panel = 0; panel < num_panels; panel += panels_for(most_rows)) {
+      const int panels = (int)std::min<int64_t>(panels_for(most_rows), num_panels - panel);
+      int64_t row = 0;
+      for (int64_t tile = 0; tile < num_tiles; ++tile) {
+        const int64_t tile_rows = (num_rows - row + num_tiles - tile - 1) / (num_tiles - tile);
+        const Rows<P> part = {rows.first + row * rows.stride, rows.stride,
+                              rows.scales ? rows.scales + row : nullptr};
+        dispatch_tile<P>(tile_rows, panels, part, matrix, first_panel + panel, unit, units,
+                         unit > 0,
+                         {output.at(row, panel), output.row_stride, output.panel_stride});
+        row += tile_rows;
+      }
+    }
+  }
+}
+
+// Rows converted to what a precision multiplies, in memory of their own.
+template <class P>
+class PreparedRows {
+ public:
+  PreparedRows(int64_t max_rows, int64_t num_inputs)
+      : num_inputs_(num_inputs),
+        stride_(round_up(P::num_units(num_inputs), kStagger) + kStagger),
+        units_(max_rows * stride_),
+        scales_(max_rows) {}
+
+  void set(int64_t place, const float* row) {
+    scales_[place] = P::prepare(row, num_inputs_, units_.get() + place * stride_);
+  }
+
+  Rows<P> from(int64_t row) const {
+    return {units_.get() + row * stride_, stride_, scales_.get() + row};
+  }
+
+ private:
+  int64_t num_inputs_;
+  int64_t stride_;
+  Buffer<typename P::Unit> units_;
+  Buffer<float> scales_;
+};
+
+// Lays out a weight matrix. Output o of the panels is row sources[o] of the weights, or zeros where
+// that is negative.
+template <class P>
+void pack(const float* weights, int64_t output_stride, int64_t input_stride, int64_t num_inputs,
+          const int32_t* sources, int64_t num_panels, char* panels, float* scales) {
+  for (int64_t output = 0; output < num_panels * kPanel; ++output) {
+    const float* row = sources[output] < 0 ? nullptr : weights + sources[output] * output_stride;
+    char* column =
+        panels + output / kPanel * P::panel_bytes(num_inputs) + output % kPanel * P::kGroupBytes;
+    float scale = 1.0f;
+    if constexpr (std::is_same_v<P, INT8>) {
+      float most = 0.0f;
+      for (int64_t input = 0; row && input < num_inputs; ++input)
+        most = std::max(most, std::fabs(row[input * input_stride]));
+      scale = most > 0.0f ? most / 127.0f : 1.0f;
+    }
+    int64_t total = 0;
+    for (int64_t input = 0; input < num_inputs; input += P::kGroup) {
+      float group[P::kGroup] = {};
+      for (int i = 0; row && i < P::kGroup && input + i < num_inputs; ++i)
+        group[i] = row[(input + i) * input_stride];
+      char* to = column + input / P::kGroup * kPanel * P::kGroupBytes;
+      P::pack_group(group, to, scale);
+      if constexpr (std::is_same_v<P, INT8>)
+        for (int i = 0; i < P::kGroup; ++i) total += (int8_t)to[i];
+    }
+    if constexpr (std::is_same_v<P, INT8>) {
+      scales[output] = scale;
+      scales[num_panels * kPanel + output] = (float)(total * INT8::kOffset);
+    }
+  }
+}
+
+}  // namespace elmore

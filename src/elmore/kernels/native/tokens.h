@@ -1,0 +1,172 @@
+// Reading a token on its own: filters over its characters by table, highway layers, projection.
+#pragma once
+
+#include <limits>
+
+#include "matrix.h"
+
+namespace elmore {
+
+constexpr int64_t kTokensAtOnce = 96;  // rows that stay in the cache while the weights pass by
+
+// Characters of some tokens, as places in a table.
+struct Spelling {
+  const int32_t* units;      // (tokens, max_chars)
+  const int32_t* positions;  // a token each: windows that matter, counted for width 1
+  int64_t num_tokens;
+  int64_t max_chars;
+
+  // Windows of this width: the last one that matters, or the last that fits.
+  int64_t num_windows(int64_t token, int64_t width) const {
+    return std::min<int64_t>(positions[token], max_chars - width + 1);
+  }
+};
+
+// table[k][u] is what unit u adds to the filters' responses as the k-th character of a window.
+struct Table {
+  const float* rows;  // (width, units, filters)
+  int64_t width;
+  int64_t num_units;
+  int64_t num_filters;
+
+  const float* row(int64_t place, int32_t unit) const {
+    return rows + (place * num_units + unit) * num_filters;
+  }
+};
+
+// The strongest response of each filter along a token; `winners`, if not null, are the windows that
+// gave it, the first of equals. kVectors neighbouring filters are done at once.
+template <int kVectors>
+void find_strongest(const Table& table, const int32_t* units, int64_t num_windows, int64_t filter,
+                    float* strongest, int32_t* winners) {
+  Floats best[kVectors];
+  Ints window_of_best[kVectors];
+  for (int v = 0; v < kVectors; ++v) {
+    best[v] = fill(-std::numeric_limits<float>::infinity());
+    window_of_best[v] = fill(0);
+  }
+  for (int64_t window = 0; window < num_windows; ++window) {
+    Floats sums[kVectors];
+    const float* first = table.row(0, units[window]) + filter;
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) sums[v] = load(first + v * kLanes);
+    for (int64_t place = 1; place < table.width; ++place) {
+      const float* row = table.row(place, units[window + place]) + filter;
+#pragma GCC unroll 4
+      for (int v = 0; v < kVectors; ++v) sums[v] += load(row + v * kLanes);
+    }
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) {
+      const Ints is_better = sums[v] > best[v];
+      best[v] = is_better ? sums[v] : best[v];
+      window_of_best[v] = is_better ? fill((int32_t)window) : window_of_best[v];
+    }
+  }
+  for (int v = 0; v < kVectors; ++v) {
+    store(strongest + v * kLanes, best[v]);
+    if (winners) std::memcpy(winners + v * kLanes, &window_of_best[v], sizeof(Ints));
+  }
+}
+
+// One filter at a time, for those that do not fill a vector. The same sums in the same order.
+inline void find_strongest_alone(const Table& table, const int32_t* units, int64_t num_windows,
+                                 int64_t filter, float* strongest, int32_t* winner) {
+  float best = -std::numeric_limits<float>::infinity();
+  int32_t window_of_best = 0;
+  for (int64_t window = 0; window < num_windows; ++window) {
+    float sum = table.row(0, units[window])[filter];
+    for (int64_t place = 1; place < table.width; ++place)
+      sum += table.row(place, units[window + place])[filter];
+    if (sum > best) {
+      best = sum;
+      window_of_best = (int32_t)window;
+    }
+  }
+  *strongest = best;
+  if (winner) *winner = window_of_best;
+}
+
+// Writes (tokens, filters), rows `stride` apart.
+inline void strongest_responses(const Spelling& spelling, const Table& table, float* strongest,
+                                int64_t stride, int32_t* winners) {
+  for (int64_t token = 0; token < spelling.num_tokens; ++token) {
+    const int32_t* units = spelling.units + token * spelling.max_chars;
+    const int64_t num_windows = spelling.num_windows(token, table.width);
+    float* to = strongest + token * stride;
+    int32_t* won = winners ? winners + token * table.num_filters : nullptr;
+    int64_t filter = 0;
+    for (; filter + 4 * kLanes <= table.num_filters; filter += 4 * kLanes)
+      find_strongest<4>(table, units, num_windows, filter, to + filter, won ? won + filter : won);
+    for (; filter + kLanes <= table.num_filters; filter += kLanes)
+      find_strongest<1>(table, units, num_windows, filter, to + filter, won ? won + filter : won);
+    for (; filter < table.num_filters; ++filter)
+      find_strongest_alone(table, units, num_windows, filter, to + filter,
+                           won ? won + filter : won);
+  }
+}
+
+// The gradient of the table: each response goes to the units of the window that gave it.
+inline void scatter_responses(const Spelling& spelling, const int32_t* winners,
+                              const float* gradient, int64_t gradient_stride, int64_t width,
+                              int64_t num_units, int64_t num_filters, float* table_gradient) {
+  for (int64_t token = 0; token < spelling.num_tokens; ++token) {
+    const int32_t* units = spelling.units + token * spelling.max_chars;
+    for (int64_t place = 0; place < width; ++place)
+      for (int64_t filter = 0; filter < num_filters; ++filter) {
+        const int32_t window = winners[token * num_filters + filter];
+        table_gradient[(place * num_units + units[window + place]) * num_filters + filter] +=
+            gradient[token * gradient_stride + filter];
+      }
+  }
+}
+
+// gate * relu(transform) + (1 - gate) * x. Panels of the transform and of the gate alternate.
+template <class P>
+void highway(const Matrix& matrix, const float* bias, const float* inputs, int64_t num_rows,
+             float* outputs) {
+  const int64_t dim = matrix.num_inputs;
+  PreparedRows<P> prepared(std::min(kTokensAtOnce, num_rows), dim);
+  const Buffer<float> tile(kTokensAtOnce * 2 * kPanel);
+  for (int64_t first = 0; first < num_rows; first += kTokensAtOnce) {
+    const int64_t some = std::min(kTokensAtOnce, num_rows - first);
+    for (int64_t row = 0; row < some; ++row) prepared.set(row, inputs + (first + row) * dim);
+    for (int64_t panel = 0; panel < matrix.num_panels; panel += 2) {
+      multiply(prepared.from(0), some, matrix, panel, 2, {tile.get(), 2 * kPanel, kPanel});
+      const int64_t column = panel / 2 * kPanel;
+      const size_t bytes = std::min<int64_t>(kPanel, dim - column) * sizeof(float);
+      for (int64_t row = 0; row < some; ++row) {
+        float x[kPanel] = {};
+        std::memcpy(x, inputs + (first + row) * dim + column, bytes);
+        for (int lane = 0; lane < kPanel; lane += kLanes) {
+          const float* sums = tile.get() + row * 2 * kPanel + lane;
+          const Floats sum = load(sums) + load(bias + panel * kPanel + lane);
+          const Floats transformed = sum < 0.0f ? fill(0.0f) : sum;
+          const Floats gate = sigmoid(load(sums + kPanel) + load(bias + (panel + 1) * kPanel + lane));
+          const Floats carried = (1.0f - gate) * load(x + lane);
+          store(x + lane, fused(gate, transformed, carried));
+        }
+        std::memcpy(outputs + (first + row) * dim + column, x, bytes);
+      }
+    }
+  }
+}
+
+// A linear layer onto (rows, num_outputs).
+template <class P>
+void linear(const Matrix& matrix, const float* bias, const float* inputs, int64_t num_rows,
+            float* outputs, int64_t num_outputs) {
+  PreparedRows<P> prepared(std::min(kTokensAtOnce, num_rows), matrix.num_inputs);
+  const int64_t width = matrix.num_panels * kPanel;
+  const Buffer<float> sums(std::min(kTokensAtOnce, num_rows) * width);
+  for (int64_t first = 0; first < num_rows; first += kTokensAtOnce) {
+    const int64_t some = std::min(kTokensAtOnce, num_rows - first);
+    for (int64_t row = 0; row < some; ++row)
+      prepared.set(row, inputs + (first + row) * matrix.num_inputs);
+    multiply(prepared.from(0), some, matrix, 0, matrix.num_panels, {sums.get(), width});
+    for (int64_t row = 0; row < some; ++row)
+      for (int64_t output = 0; output < num_outputs; ++output)
+        outputs[(first + row) * num_outputs + output] = sums[row * width + output] + bias[output];
+  }
+}
+
+}  // namespace elmore

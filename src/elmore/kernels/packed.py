@@ -1,0 +1,109 @@
+"""Weights as the native kernels read them: panels of outputs, in one of three precisions.
+
+Shapes: O outputs, I inputs of a weight matrix.
+"""
+
+import mmap
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from elmore.kernels import library
+from elmore.kernels.library import Kernel, check
+
+
+class Precision(StrEnum):
+    """How weights are kept. Only f32 gives the vectors of a published model to the last digits."""
+
+    F32 = "f32"
+    BF16 = "bf16"
+    INT8 = "int8"
+
+    @property
+    def code(self) -> int:
+        """The number that the native library knows it by."""
+        return list(Precision).index(self)
+
+
+class PackedMatrix:
+    """A weight matrix (O, I), laid out once.
+
+    `num_parts` matrices of equal shape may stand in one, their panels taken in turn: so the gates
+    that update the same cells are neighbours.
+    """
+
+    def __init__(
+        self, kernel: Kernel, weight: Tensor, *, precision: Precision, num_parts: int = 1
+    ) -> None:
+        weight = weight.detach()
+        num_outputs, num_inputs = weight.shape
+        sources = interleave(num_outputs, num_parts=num_parts, panel=kernel.panel)
+        num_panels = len(sources) // kernel.panel
+        num_bytes = kernel.functions.elmore_packed_bytes(precision.code, num_inputs, num_panels)
+        self.kernel_name = kernel.name
+        self.num_inputs = num_inputs
+        self.num_panels = num_panels
+        self.panels = allocate(num_bytes)
+        # int8 has a scale and a correction for each output.
+        self.scales = np.zeros(2 * len(sources) if precision is Precision.INT8 else 0, np.float32)
+        check(
+            kernel.functions.elmore_pack(
+                precision.code,
+                weight.data_ptr(),
+                *weight.stride(),
+                num_inputs,
+                sources.ctypes.data,
+                num_panels,
+                self.panels.ctypes.data,
+                self.scales.ctypes.data,
+            )
+        )
+
+    def pointer(self) -> library.Matrix:
+        """Return what native functions take; valid while this object lives."""
+        return library.Matrix(
+            self.panels.ctypes.data, self.scales.ctypes.data, self.num_inputs, self.num_panels
+        )
+
+    @property
+    def num_bytes(self) -> int:
+        """The memory it takes."""
+        return self.panels.nbytes + self.scales.nbytes
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "panels": self.panels.tobytes()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        panels = np.frombuffer(state["panels"], np.uint8)
+        self.__dict__.update(state, panels=allocate(len(panels)))
+        self.panels[:] = panels
+
+
+def interleave(num_outputs: int, *, num_parts: int, panel: int) -> NDArray[np.int32]:
+    """Return which output stands where: a panel of each part in turn, -1 where none is left.
+
+    >>> interleave(6, num_parts=2, panel=2).tolist()
+    [0, 1, 3, 4, 2, -1, 5, -1]
+    """
+    size = num_outputs // num_parts
+    places = np.full((num_parts, -(-size // panel) * panel), -1, np.int32)
+    places[:, :size] = np.arange(num_outputs).reshape(num_parts, size)
+    return places.reshape(num_parts, -1, panel).swapaxes(0, 1).reshape(-1)
+
+
+def interleave_numbers(numbers: Tensor, *, num_parts: int, panel: int) -> Tensor:
+    """Bring (O,) numbers, a bias, into the order of the panels; zero where there is no output."""
+    places = torch.from_numpy(interleave(len(numbers), num_parts=num_parts, panel=panel)).long()
+    return torch.where(places < 0, 0.0, numbers.detach()[places.clamp(min=0)]).contiguous()
+
+
+def allocate(num_bytes: int) -> NDArray[np.uint8]:
+    """Return memory in large pages where the system has them: weights are read from end to end."""
+    memory = mmap.mmap(-1, max(num_bytes, 1))
+    if hasattr(mmap, "MADV_HUGEPAGE"):
+        memory.madvise(mmap.MADV_HUGEPAGE)
+    return np.frombuffer(memory, np.uint8, count=num_bytes)

@@ -1,0 +1,133 @@
+"""Read sentences with packed LSTMs, both directions at once; nothing is kept for a gradient.
+
+Shapes: L LSTM layers, N tokens in all, B sentences, D one direction, C cells.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import inf
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from elmore.kernels import library
+from elmore.kernels.library import Kernel, check, load_kernel
+from elmore.kernels.packed import PackedMatrix, Precision, interleave_numbers
+from elmore.kernels.threads import run_together
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LayerWeights:
+    """The weights of one LSTM layer of one direction, the forget bias in its place."""
+
+    input_weight: Tensor  # (4C, D)
+    state_weight: Tensor  # (4C, D)
+    bias: Tensor  # (4C,)
+    projection_weight: Tensor | None  # (D, C)
+    cell_clip: float | None
+    output_clip: float | None
+
+
+class PackedLayer:
+    """One LSTM layer of one direction, laid out for the kernel."""
+
+    def __init__(self, kernel: Kernel, weights: LayerWeights, *, precision: Precision) -> None:
+        self.input = PackedMatrix(kernel, weights.input_weight, precision=precision, num_parts=4)
+        self.state = PackedMatrix(kernel, weights.state_weight, precision=precision, num_parts=4)
+        self.projection = (
+            None
+            if weights.projection_weight is None
+            else PackedMatrix(kernel, weights.projection_weight, precision=precision)
+        )
+        self.bias = interleave_numbers(weights.bias, num_parts=4, panel=kernel.panel)
+        self.cell_clip = inf if weights.cell_clip is None else weights.cell_clip
+        self.output_clip = inf if weights.output_clip is None else weights.output_clip
+        self.num_cells = len(weights.bias) // 4
+        self.num_outputs = weights.state_weight.shape[1]
+
+    def pointer(self) -> library.Layer:
+        """Return what native functions take; valid while this object lives."""
+        return library.Layer(
+            self.input.pointer(),
+            self.state.pointer(),
+            library.Matrix() if self.projection is None else self.projection.pointer(),
+            self.bias.data_ptr(),
+            self.cell_clip,
+            self.output_clip,
+            self.num_cells,
+            self.num_outputs,
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ReadingPlan:
+    """Which tokens are read at each step; see `model/packing.py`."""
+
+    step_sizes: Sequence[int]
+    places: Sequence[Tensor]  # a direction each: (N,) flat place of each packed row
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Reading:
+    """What both directions give: flat layers, and the final state in packed order."""
+
+    layers: Tensor  # (L + 1, N, 2D)
+    hidden: Tensor  # (2, L, B, D)
+    cell: Tensor  # (2, L, B, C)
+
+
+class PackedReader:
+    """The LSTMs of both directions."""
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        directions: Sequence[Sequence[PackedLayer]],
+        *,
+        precision: Precision,
+        has_residuals: bool,
+    ) -> None:
+        self.kernel_name = kernel.name
+        self.directions = [list(layers) for layers in directions]
+        self.precision = precision
+        self.has_residuals = has_residuals
+
+    def read(self, tokens: Tensor, plan: ReadingPlan, hidden: Tensor, cell: Tensor) -> Reading:
+        """Read flat (N, D) tokens from (2, L, B, D) and (2, L, B, C) in packed order."""
+        kernel = load_kernel(self.kernel_name)
+        num_layers = len(self.directions[0])
+        tokens = tokens.detach().contiguous()
+        hidden, cell = hidden.detach().contiguous(), cell.detach().contiguous()
+        num_tokens, dim = tokens.shape
+        layers = tokens.new_empty((num_layers + 1, num_tokens, 2 * dim))
+        layers[0, :, :dim] = tokens
+        layers[0, :, dim:] = tokens
+        last_hidden, last_cell = torch.empty_like(hidden), torch.empty_like(cell)
+        step_sizes = np.array(plan.step_sizes, np.int32)
+
+        def read_direction(number: int) -> None:
+            packed = self.directions[number]
+            check(
+                kernel.functions.elmore_read(
+                    self.precision.code,
+                    (library.Layer * num_layers)(*(layer.pointer() for layer in packed)),
+                    num_layers,
+                    self.has_residuals,
+                    step_sizes.ctypes.data,
+                    len(step_sizes),
+                    plan.places[number].data_ptr(),
+                    tokens.data_ptr(),
+                    dim,
+                    hidden[number].data_ptr(),
+                    cell[number].data_ptr(),
+                    last_hidden[number].data_ptr(),
+                    last_cell[number].data_ptr(),
+                    layers[1, :, number * dim :].data_ptr(),
+                    layers.stride(0),
+                    layers.stride(1),
+                )
+            )
+
+        run_together(lambda: read_direction(0), lambda: read_direction(1))
+        return Reading(layers=layers, hidden=last_hidden, cell=last_cell)

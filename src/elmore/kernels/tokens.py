@@ -1,0 +1,158 @@
+"""Read tokens on their own: filters by table, highway and linear layers.
+
+Shapes: U tokens, C characters, S units of a table, F filters, w their width.
+"""
+
+from collections.abc import Callable
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from elmore.kernels.library import Kernel, check, load_kernel
+from elmore.kernels.packed import PackedMatrix, Precision, interleave_numbers
+from elmore.kernels.threads import run_together, split_evenly
+
+# Below this many rows, threads cost more than they save.
+ROWS_A_THREAD = 16
+
+
+class PackedLinear:
+    """A linear layer, laid out for the kernel."""
+
+    def __init__(
+        self, kernel: Kernel, weight: Tensor, bias: Tensor, *, precision: Precision
+    ) -> None:
+        self.matrix = PackedMatrix(kernel, weight, precision=precision)
+        self.bias = bias.detach().clone()
+        self.precision = precision
+
+    def apply(self, x: Tensor) -> Tensor:
+        """Map (U, I) to (U, O)."""
+        kernel = load_kernel(self.matrix.kernel_name)
+        x = x.contiguous()
+        num_outputs = len(self.bias)
+        outputs = x.new_empty((len(x), num_outputs))
+
+        def apply_to(rows: slice) -> None:
+            check(
+                kernel.functions.elmore_linear(
+                    self.precision.code,
+                    self.matrix.pointer(),
+                    self.bias.data_ptr(),
+                    x[rows].data_ptr(),
+                    rows.stop - rows.start,
+                    outputs[rows].data_ptr(),
+                    num_outputs,
+                )
+            )
+
+        _run_by_rows(apply_to, len(x))
+        return outputs
+
+
+class PackedHighway:
+    """A highway layer, laid out for the kernel; its two matrices stand in one."""
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        *,
+        transform: tuple[Tensor, Tensor],
+        gate: tuple[Tensor, Tensor],
+        precision: Precision,
+    ) -> None:
+        weight, bias = (
+            torch.cat([a.detach(), b.detach()]) for a, b in zip(transform, gate, strict=True)
+        )
+        self.matrix = PackedMatrix(kernel, weight, precision=precision, num_parts=2)
+        self.bias = interleave_numbers(bias, num_parts=2, panel=kernel.panel)
+        self.precision = precision
+
+    def apply(self, x: Tensor) -> Tensor:
+        """Map (U, F) to (U, F)."""
+        kernel = load_kernel(self.matrix.kernel_name)
+        x = x.contiguous()
+        outputs = torch.empty_like(x)
+
+        def apply_to(rows: slice) -> None:
+            check(
+                kernel.functions.elmore_highway(
+                    self.precision.code,
+                    self.matrix.pointer(),
+                    self.bias.data_ptr(),
+                    x[rows].data_ptr(),
+                    rows.stop - rows.start,
+                    outputs[rows].data_ptr(),
+                )
+            )
+
+        _run_by_rows(apply_to, len(x))
+        return outputs
+
+
+def find_strongest(
+    kernel: Kernel, unit_ids: Tensor, num_positions: Tensor, table: Tensor, *, with_winners: bool
+) -> tuple[Tensor, Tensor | None]:
+    """Return the (U, F) strongest responses, and the windows that gave them if asked for.
+
+    `unit_ids` (U, C) must be within `table` (w, S, F); nothing is checked here.
+    """
+    unit_ids = unit_ids.to(torch.int32).contiguous()
+    num_positions = num_positions.to(torch.int32).contiguous()
+    table = table.detach().contiguous()
+    width, num_units, num_filters = table.shape
+    strongest = table.new_empty((len(unit_ids), num_filters))
+    winners = unit_ids.new_empty((len(unit_ids), num_filters)) if with_winners else None
+
+    def find_in(rows: slice) -> None:
+        check(
+            kernel.functions.elmore_strongest(
+                unit_ids[rows].data_ptr(),
+                num_positions[rows].data_ptr(),
+                rows.stop - rows.start,
+                unit_ids.shape[1],
+                table.data_ptr(),
+                width,
+                num_units,
+                num_filters,
+                strongest[rows].data_ptr(),
+                num_filters,
+                None if winners is None else winners[rows].data_ptr(),
+            )
+        )
+
+    _run_by_rows(find_in, len(unit_ids))
+    return strongest, winners
+
+
+def scatter_gradient(
+    kernel: Kernel, unit_ids: Tensor, winners: Tensor, gradient: Tensor, table_shape: torch.Size
+) -> Tensor:
+    """Return the (w, S, F) gradient of a table from the (U, F) gradient of the responses."""
+    unit_ids = unit_ids.to(torch.int32).contiguous()
+    gradient = gradient.contiguous()
+    width, num_units, num_filters = table_shape
+    table_gradient = gradient.new_zeros(table_shape)
+    check(
+        kernel.functions.elmore_scatter(
+            unit_ids.data_ptr(),
+            *unit_ids.shape,
+            winners.data_ptr(),
+            gradient.data_ptr(),
+            num_filters,
+            width,
+            num_units,
+            num_filters,
+            table_gradient.data_ptr(),
+        )
+    )
+    return table_gradient
+
+
+def _run_by_rows(work: Callable[[slice], None], num_rows: int) -> None:
+    """Let each thread have its rows; results are the same however they are split."""
+    if num_rows < 2 * ROWS_A_THREAD:
+        work(slice(0, num_rows))
+    else:
+        run_together(*(partial(work, rows) for rows in split_evenly(num_rows)))

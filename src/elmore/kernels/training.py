@@ -1,0 +1,250 @@
+"""One LSTM layer with its gradient, both directions at once.
+
+The way back computes the gradients of the gates step by step; those of weights and inputs are then
+one product each over all steps. Both directions are one autograd function because autograd runs the
+functions of a CPU graph one after another.
+
+Shapes: N packed tokens, B sentences, D input, C cells, P output.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from elmore.kernels import library
+from elmore.kernels.library import Kernel, check
+from elmore.kernels.packed import PackedMatrix, Precision
+from elmore.kernels.reading import LayerWeights, PackedLayer
+from elmore.kernels.threads import run_together
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LayerOutput:
+    """What one direction of a layer gives."""
+
+    outputs: Tensor  # (N, P) packed
+    hidden: Tensor  # (B, P) packed order
+    cell: Tensor  # (B, C) packed order
+
+
+def train_layer(
+    kernel: Kernel,
+    weights: Sequence[LayerWeights],
+    inputs: Sequence[Tensor],
+    step_sizes: Sequence[int],
+    hidden: Sequence[Tensor],
+    cell: Sequence[Tensor],
+) -> list[LayerOutput]:
+    """Read packed (N, D) from (B, P) and (B, C), a direction each, ready for a gradient."""
+    arguments: list[Tensor | None] = []
+    for direction, layer in enumerate(weights):
+        arguments += [inputs[direction], hidden[direction], cell[direction]]
+        arguments += [layer.input_weight, layer.state_weight, layer.bias, layer.projection_weight]
+    clips = [(layer.cell_clip, layer.output_clip) for layer in weights]
+    results = _TrainLayer.apply(kernel, clips, np.array(step_sizes, np.int32), *arguments)  # type: ignore[no-untyped-call]
+    return [
+        LayerOutput(outputs=outputs, hidden=last_hidden, cell=last_cell)
+        for outputs, last_hidden, last_cell in _in_threes(results)
+    ]
+
+
+def _in_threes(tensors: Sequence[Tensor]) -> list[Sequence[Tensor]]:
+    return [tensors[start : start + 3] for start in range(0, len(tensors), 3)]
+
+
+class _TrainLayer(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        kernel: Kernel,
+        clips: Sequence[tuple[float | None, float | None]],
+        step_sizes: np.ndarray[Any, np.dtype[np.int32]],
+        *arguments: Tensor | None,
+    ) -> tuple[Tensor, ...]:
+        directions = [
+            _Direction(kernel, clip, step_sizes, *part)
+            for clip, part in zip(clips, _in_sevens(arguments), strict=True)
+        ]
+        run_together(*(direction.read for direction in directions))
+        ctx.kernel, ctx.clips, ctx.step_sizes = kernel, clips, step_sizes
+        saved = [direction.saved() for direction in directions]
+        ctx.save_for_backward(*arguments, *(tensor for tensors in saved for tensor in tensors))
+        ctx.num_arguments = len(arguments)
+        return tuple(tensor for direction in directions for tensor in direction.results())
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        arguments = ctx.saved_tensors[: ctx.num_arguments]
+        saved = ctx.saved_tensors[ctx.num_arguments :]
+        num_saved = len(saved) // len(ctx.clips)
+        directions = []
+        for number, (clip, part) in enumerate(zip(ctx.clips, _in_sevens(arguments), strict=True)):
+            direction = _Direction(ctx.kernel, clip, ctx.step_sizes, *part)
+            direction.restore(*saved[number * num_saved : (number + 1) * num_saved])
+            direction.ask(*gradients[3 * number : 3 * number + 3])
+            directions.append(direction)
+        run_together(*(direction.read_back for direction in directions))
+        # These products are large: torch's own threads share each of them.
+        needed = _in_sevens(ctx.needs_input_grad[3:])
+        results = [
+            gradient
+            for direction, is_needed in zip(directions, needed, strict=True)
+            for gradient in direction.gradients(is_needed)
+        ]
+        return None, None, None, *results
+
+
+def _in_sevens(items: Sequence[Any]) -> list[Sequence[Any]]:
+    return [items[start : start + 7] for start in range(0, len(items), 7)]
+
+
+class _Direction:
+    """One direction of a layer, there and back."""
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        clips: tuple[float | None, float | None],
+        step_sizes: np.ndarray[Any, np.dtype[np.int32]],
+        inputs: Tensor,
+        hidden: Tensor,
+        cell: Tensor,
+        input_weight: Tensor,
+        state_weight: Tensor,
+        bias: Tensor,
+        projection_weight: Tensor | None,
+    ) -> None:
+        self.kernel = kernel
+        self.step_sizes = step_sizes
+        self.inputs = inputs.contiguous()
+        self.first_hidden = hidden.contiguous()
+        self.first_cell = cell.contiguous()
+        self.weights = LayerWeights(
+            input_weight=input_weight,
+            state_weight=state_weight,
+            bias=bias,
+            projection_weight=projection_weight,
+            cell_clip=clips[0],
+            output_clip=clips[1],
+        )
+        self.num_tokens = len(inputs)
+        self.num_sentences, self.output_dim = hidden.shape
+        self.cell_dim = cell.shape[1]
+
+    def read(self) -> None:
+        """Run the layer and keep what the way back needs."""
+        new = self.inputs.new_empty
+        self.outputs = new((self.num_tokens, self.output_dim))
+        self.hidden = torch.empty_like(self.first_hidden)
+        self.cell = torch.empty_like(self.first_cell)
+        self.gates = new((self.num_tokens, 4 * self.cell_dim))
+        self.cells = new((self.num_tokens, self.cell_dim))
+        self.shown = new((self.num_tokens, self.cell_dim))
+        self.narrow = (
+            self.outputs
+            if self.weights.projection_weight is None
+            else new((self.num_tokens, self.output_dim))
+        )
+        packed = PackedLayer(self.kernel, self.weights, precision=Precision.F32)
+        check(
+            self.kernel.functions.elmore_train(
+                packed.pointer(),
+                self.step_sizes.ctypes.data,
+                len(self.step_sizes),
+                self.inputs.data_ptr(),
+                self.first_hidden.data_ptr(),
+                self.first_cell.data_ptr(),
+                self.hidden.data_ptr(),
+                self.cell.data_ptr(),
+                self.outputs.data_ptr(),
+                self._pointers(),
+            )
+        )
+
+    def results(self) -> tuple[Tensor, Tensor, Tensor]:
+        return self.outputs, self.hidden, self.cell
+
+    def saved(self) -> tuple[Tensor, ...]:
+        return self.outputs, self.gates, self.cells, self.shown, self.narrow
+
+    def restore(
+        self, outputs: Tensor, gates: Tensor, cells: Tensor, shown: Tensor, narrow: Tensor
+    ) -> None:
+        self.outputs, self.gates, self.cells = outputs, gates, cells
+        self.shown, self.narrow = shown, narrow
+
+    def ask(self, outputs: Tensor, hidden: Tensor, cell: Tensor) -> None:
+        """Take the gradients of the results."""
+        self.asked = [outputs.contiguous(), hidden.contiguous(), cell.contiguous()]
+
+    def read_back(self) -> None:
+        """Compute the gradients of the gates, of the projection and of the first state."""
+        self.gate_gradient = torch.empty_like(self.gates)
+        self.narrow_gradient = torch.empty_like(self.outputs)
+        self.hidden_gradient = torch.empty_like(self.first_hidden)
+        self.cell_gradient = torch.empty_like(self.first_cell)
+        weights = self.weights
+        state = PackedMatrix(self.kernel, weights.state_weight.t(), precision=Precision.F32)
+        projection = (
+            None
+            if weights.projection_weight is None
+            else PackedMatrix(self.kernel, weights.projection_weight.t(), precision=Precision.F32)
+        )
+        layer = library.BackwardLayer(
+            library.Matrix() if projection is None else projection.pointer(),
+            state.pointer(),
+            np.inf if weights.cell_clip is None else weights.cell_clip,
+            np.inf if weights.output_clip is None else weights.output_clip,
+            self.cell_dim,
+            self.output_dim,
+        )
+        tensors = [
+            self.gate_gradient,
+            self.narrow_gradient,
+            self.hidden_gradient,
+            self.cell_gradient,
+        ]
+        gradients = library.Gradients(*(tensor.data_ptr() for tensor in [*self.asked, *tensors]))
+        check(
+            self.kernel.functions.elmore_train_back(
+                layer,
+                self.step_sizes.ctypes.data,
+                len(self.step_sizes),
+                self._pointers(),
+                self.first_cell.data_ptr(),
+                gradients,
+            )
+        )
+
+    def gradients(self, is_needed: Sequence[bool]) -> list[Tensor | None]:
+        """Return the gradients of the arguments, in their order."""
+        weights = self.weights
+        gates = self.gate_gradient
+        makers: list[Callable[[], Tensor]] = [
+            lambda: gates @ weights.input_weight,
+            lambda: self.hidden_gradient,
+            lambda: self.cell_gradient,
+            lambda: gates.t() @ self.inputs,
+            lambda: gates.t() @ self._outputs_before(),
+            lambda: gates.sum(dim=0),
+            lambda: self.narrow_gradient.t() @ self.shown,
+        ]
+        return [make() if needed else None for make, needed in zip(makers, is_needed, strict=True)]
+
+    def _outputs_before(self) -> Tensor:
+        """Return (N, P) what each row remembered: the output of the same row a step earlier."""
+        parts = [self.first_hidden]
+        start = 0
+        for size, next_size in zip(self.step_sizes, self.step_sizes[1:], strict=False):
+            parts.append(self.outputs[start : start + next_size])
+            start += int(size)
+        return torch.cat(parts)
+
+    def _pointers(self) -> library.Saved:
+        tensors = [self.gates, self.cells, self.shown, self.narrow]
+        return library.Saved(*(tensor.data_ptr() for tensor in tensors))

@@ -1,0 +1,138 @@
+"""A biLM that only reads: its weights packed for the native kernel, in one of three precisions.
+
+Where there is no kernel for the machine at hand, torch computes with weights rounded in the same
+way: the same vectors, but neither faster nor smaller.
+"""
+
+from collections.abc import Iterator
+from copy import deepcopy
+
+import torch
+from torch import Tensor, nn
+
+from elmore.kernels.library import Kernel
+from elmore.kernels.packed import Precision
+from elmore.kernels.tokens import PackedHighway, PackedLinear
+from elmore.model.bilm import BiLM, BiLMOutput
+from elmore.model.lstm import ProjectedLSTM
+from elmore.model.packed_reader import pack_lstms, read_packed
+from elmore.model.packing import invert, pack
+from elmore.model.state import BiLMState, repeat_state
+from elmore.model.token_encoder import Highway, TokenEncoder
+
+
+def freeze(bilm: BiLM, *, precision: Precision = Precision.F32) -> "BiLM | PackedBiLM":
+    """Return what reads like the biLM, as it is now, in some precision; the biLM stays as it is."""
+    kernel = bilm.find_kernel()
+    if kernel is not None:
+        return PackedBiLM(bilm, kernel, precision=precision)
+    return bilm if precision is Precision.F32 else round_weights(deepcopy(bilm), precision)
+
+
+class PackedTokenEncoder:
+    """A token encoder whose large matrices are packed."""
+
+    @torch.no_grad()
+    def __init__(self, encoder: TokenEncoder, kernel: Kernel, *, precision: Precision) -> None:
+        self.characters = deepcopy(encoder.characters)
+        self.words = deepcopy(encoder.words)
+        self.highways = [
+            PackedHighway(
+                kernel,
+                transform=(highway.transform.weight, highway.transform.bias),
+                gate=(highway.gate.weight, highway.gate.bias),
+                precision=precision,
+            )
+            for highway in encoder.highways
+            if isinstance(highway, Highway)
+        ]
+        self.projection = (
+            None
+            if encoder.projection is None
+            else PackedLinear(
+                kernel, encoder.projection.weight, encoder.projection.bias, precision=precision
+            )
+        )
+
+    @property
+    def device(self) -> torch.device:
+        """Where it computes."""
+        return torch.device("cpu")
+
+    @torch.no_grad()
+    def __call__(self, char_ids: Tensor | None, word_ids: Tensor | None) -> Tensor:
+        """Encode (U, C) character ids, (U,) word ids or both as (U, D)."""
+        parts = []
+        if self.words is not None:
+            assert word_ids is not None
+            parts.append(self.words(word_ids))
+        if self.characters is not None:
+            assert char_ids is not None
+            x = self.characters(char_ids)
+            for highway in self.highways:
+                x = highway.apply(x)
+            parts.append(x)
+        tokens = torch.cat(parts, dim=1)
+        return tokens if self.projection is None else self.projection.apply(tokens)
+
+
+class PackedBiLM:
+    """Reads as a `BiLM` does, and cannot be trained."""
+
+    def __init__(self, bilm: BiLM, kernel: Kernel, *, precision: Precision) -> None:
+        self.token_encoder = PackedTokenEncoder(bilm.token_encoder, kernel, precision=precision)
+        self.initial_hidden = bilm.initial_hidden.detach().clone()
+        self.initial_cell = bilm.initial_cell.detach().clone()
+        self.num_layers = bilm.num_layers
+        self.output_dim = bilm.output_dim
+        self.precision = precision
+        self._lstms = pack_lstms(
+            kernel,
+            bilm.directions,
+            has_residuals=bilm.has_residuals,
+            precision=precision,
+        )
+
+    def initial_state(self, num_sentences: int) -> BiLMState:
+        """Return the state in which sentences begin."""
+        return repeat_state(self.initial_hidden, self.initial_cell, num_sentences)
+
+    def contextualize(
+        self, tokens: Tensor, lengths: Tensor, state: BiLMState | None = None
+    ) -> BiLMOutput:
+        """Run the LSTMs over flat (N, D) token vectors of sentences of these (B,) lengths."""
+        if state is None:
+            state = self.initial_state(len(lengths))
+        if len(lengths) == 0:
+            empty = tokens.new_zeros((self.num_layers, 0, self.output_dim))
+            return BiLMOutput(layers=empty, state=state)
+        packing = pack(lengths, device=tokens.device)
+        reading = read_packed(self._lstms, tokens, packing, state[packing.order])
+        final = BiLMState(hidden=reading.hidden, cell=reading.cell)
+        return BiLMOutput(layers=reading.layers, state=final[invert(packing.order)])
+
+
+@torch.no_grad()
+def round_weights(bilm: BiLM, precision: Precision) -> BiLM:
+    """Give the matrices that kernels pack the values that they would have there."""
+    for weight in _large_matrices(bilm):
+        match precision:
+            case Precision.BF16:
+                weight.copy_(weight.to(torch.bfloat16))
+            case Precision.INT8:
+                scale = weight.abs().amax(dim=1, keepdim=True) / 127
+                scale[scale == 0] = 1
+                weight.copy_((weight / scale).round() * scale)
+    return bilm
+
+
+def _large_matrices(bilm: BiLM) -> Iterator[Tensor]:
+    for module in bilm.modules():
+        if isinstance(module, ProjectedLSTM):
+            yield from (module.input_weight, module.state_weight)
+            if module.projection_weight is not None:
+                yield module.projection_weight
+    encoder = bilm.token_encoder
+    for layer in [*encoder.highways.modules(), encoder.projection]:
+        if isinstance(layer, nn.Linear):
+            yield layer.weight

@@ -9,6 +9,7 @@ import time
 import h5py
 import numpy as np
 import pytest
+import torch
 
 import elmore
 from elmore.embed import job
@@ -68,6 +69,19 @@ def test_a_job_broken_off_anywhere_goes_on_and_ends_the_same(tmp_path, model, st
         assert report.num_tokens == sum(map(len, SENTENCES))
         assert path.read_bytes() == whole.read_bytes()
     assert report.num_resumed_sentences > 40
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+@pytest.mark.parametrize("state", ["document", "stream"])
+def test_a_job_goes_on_in_the_precision_of_its_model(tmp_path, dtype, state, monkeypatch):
+    monkeypatch.setattr(job, "CHUNK_BYTES", 1)
+    make = {"model": tiny.model(scale=0.4).to(dtype), "state": state, "tokens_per_batch": 2}
+    whole, path = tmp_path / "whole.npz", tmp_path / "resumed.npz"
+    embed_to_file(Embedder(**make), SENTENCES, whole)
+    break_off(Embedder(**make), path, monkeypatch)
+    report = embed_to_file(Embedder(**make), SENTENCES, path)
+    assert report.num_resumed_sentences > 20
+    assert path.read_bytes() == whole.read_bytes()
 
 
 def break_off(embedder, path, monkeypatch):

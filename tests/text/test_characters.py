@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,6 +15,25 @@ alphabet = CharacterAlphabet({unit: n for n, unit in enumerate(tiny.LETTERS)}, m
 def test_bytes_are_those_of_bilm_tf(token, max_chars):
     ids = ByteAlphabet(max_chars=max_chars, splits_characters=True).spell(token)
     assert ids.tolist() == reference.bilm_tf_char_ids(token, max_chars=max_chars)
+
+
+odd_tokens = st.lists(
+    any_text | st.sampled_from(["", "<S>", "</S>", "<bos>", "<eos>", "\ud800", "éé🙂", "x" * 99]),
+    max_size=8,
+)
+
+
+@given(odd_tokens, st.integers(3, 12), st.booleans())
+def test_tokens_are_spelled_together_as_they_are_alone(tokens, max_chars, splits_characters):
+    letters = {unit: n for n, unit in enumerate(tiny.LETTERS)}
+    for alphabet in (
+        ByteAlphabet(max_chars=max_chars, splits_characters=splits_characters),
+        CharacterAlphabet(letters, max_chars=max_chars),
+    ):
+        ids = alphabet.spell_all(tokens)
+        assert ids.shape == (len(tokens), max_chars)
+        assert ids.dtype == np.int64
+        assert ids.tolist() == [alphabet.spell(token).tolist() for token in tokens]
 
 
 @given(any_text, st.integers(3, 12))

@@ -1,3 +1,4 @@
+import re
 import sys
 import time
 
@@ -7,7 +8,7 @@ from hypothesis import strategies as st
 
 from elmore.errors import DataError, MissingExtraError
 from elmore.text.language import Language
-from elmore.text.tokens import parse_sentence, split_tokens
+from elmore.text.tokens import _chunk_pattern, _chunk_rules, parse_sentence, split_tokens
 
 ODD_TEXT = st.text(
     st.one_of(
@@ -79,6 +80,12 @@ def test_no_character_is_changed_or_lost(language, sentence):
     tokens = split_tokens(sentence, language=language)
     assert "".join(tokens) == "".join(sentence.split())
     assert all(tokens)
+
+
+@settings(max_examples=400, deadline=None)
+@given(sentence=ODD_TEXT | st.text(" ,.a1'é-\u0301\t", max_size=30))
+def test_the_shortcuts_for_common_tokens_agree_with_the_rules(sentence):
+    assert _chunk_pattern().findall(sentence) == re.findall(_chunk_rules(), sentence)
 
 
 @settings(max_examples=300, deadline=None)

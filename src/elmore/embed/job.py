@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from elmore.embed.chunks import ChunkFolder, digest_tokens
 from elmore.embed.embedder import Embedder
@@ -168,14 +169,19 @@ def _skip_done(
 def _from_state(state: BiLMState | None) -> dict[str, NDArray[Any]] | None:
     if state is None:
         return None
-    return {"hidden": state.hidden.cpu().numpy(), "cell": state.cell.cpu().numpy()}
+    return {"hidden": _to_array(state.hidden), "cell": _to_array(state.cell)}
+
+
+def _to_array(tensor: Tensor) -> NDArray[Any]:
+    # numpy has no bfloat16; single precision holds each of its numbers.
+    return (tensor.float() if tensor.dtype == torch.bfloat16 else tensor).cpu().numpy()
 
 
 def _to_state(arrays: dict[str, NDArray[Any]] | None, embedder: Embedder) -> BiLMState | None:
     if arrays is None:
         return None
-    device = embedder.model.bilm.initial_hidden.device
-    return BiLMState(
-        hidden=torch.from_numpy(np.array(arrays["hidden"])).to(device),
-        cell=torch.from_numpy(np.array(arrays["cell"])).to(device),
+    state = BiLMState(
+        hidden=torch.from_numpy(np.array(arrays["hidden"])),
+        cell=torch.from_numpy(np.array(arrays["cell"])),
     )
+    return state.like(embedder.model.bilm.initial_state(len(state)))

@@ -4,11 +4,15 @@ Shapes: L layers, D both directions of one layer, N tokens of a batch, markers i
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from elmore.config import StatePolicy
 from elmore.embed.layer_choice import LayerChoice
@@ -36,7 +40,11 @@ class Window:
 
 
 class Runner:
-    """Cuts the input into batches of bounded size; how it cuts changes no vector."""
+    """Cuts the input into batches of bounded size; how it cuts changes no vector.
+
+    `max_rows` bounds a batch too, see `cut_batches`. `num_parallel` batches run at the same time;
+    that pays where cores are left over by the two directions of one.
+    """
 
     def __init__(
         self,
@@ -46,12 +54,16 @@ class Runner:
         policy: StatePolicy,
         tokens_per_batch: int,
         max_sentence_tokens: int,
+        max_rows: int | None = None,
+        num_parallel: int = 1,
     ) -> None:
         self.bilm = bilm
         self.cache = cache
         self.policy = policy
         self.tokens_per_batch = tokens_per_batch
         self.max_sentence_tokens = max_sentence_tokens
+        self.max_rows = max_rows
+        self.num_parallel = num_parallel
 
     def windows(
         self,
@@ -75,16 +87,22 @@ class Runner:
             # ahead of who reads the vectors.
             max_tokens, group = 1, rows
         checked = self._check(sentences, num_before=num_before)
-        for window in cut_windows(checked, max_tokens=max_tokens, multiple_of=group):
-            batches = _Batches(self, window, choice)
-            match self.policy:
-                case StatePolicy.RESET:
-                    batches.run_alone()
-                case StatePolicy.DOCUMENT:
-                    state = batches.run_documents(state)
-                case StatePolicy.STREAM:
-                    state = batches.run_rows(state, rows=rows)
-            yield Window(sentences=window, vectors=batches.collect(), state=state)
+        with self._open_pool() as pool:
+            for window in cut_windows(checked, max_tokens=max_tokens, multiple_of=group):
+                batches = _Batches(self, window, choice, pool)
+                match self.policy:
+                    case StatePolicy.RESET:
+                        batches.run_alone()
+                    case StatePolicy.DOCUMENT:
+                        state = batches.run_documents(state)
+                    case StatePolicy.STREAM:
+                        state = batches.run_rows(state, rows=rows)
+                yield Window(sentences=window, vectors=batches.collect(), state=state)
+
+    def _open_pool(self) -> AbstractContextManager[Executor | None]:
+        if self.num_parallel == 1:
+            return nullcontext()
+        return ThreadPoolExecutor(self.num_parallel, thread_name_prefix="elmore-batch")
 
     def _check(self, sentences: Iterable[Tokens], *, num_before: int) -> Iterator[Tokens]:
         for number, sentence in enumerate(sentences, start=num_before + 1):
@@ -101,17 +119,19 @@ class Runner:
 class _Batches:
     """The batches of one window, and the vectors they gave."""
 
-    def __init__(self, runner: Runner, window: list[Tokens], choice: LayerChoice) -> None:
+    def __init__(
+        self, runner: Runner, window: list[Tokens], choice: LayerChoice, pool: Executor | None
+    ) -> None:
         self.runner = runner
         self.window = window
         self.choice = choice
+        self.pool = pool
         self.vectors: dict[int, Array] = {}
 
     def run_alone(self) -> None:
         """Run every sentence from the initial state."""
         places = [place for place, sentence in enumerate(self.window) if sentence]
-        for batch in self._cut(places):
-            self._run([places[item] for item in batch], state=None)
+        self._run_all([([places[item] for item in batch], None) for batch in self._cut(places)])
 
     def run_documents(self, state: BiLMState | None) -> BiLMState:
         """Run documents side by side; the first goes on from `state`, the last gives the result."""
@@ -144,35 +164,55 @@ class _Batches:
         for depth in range(max(len(chain) for chain in chains)):
             active = [number for number, chain in enumerate(chains) if depth < len(chain)]
             places = [chains[number][depth] for number in active]
-            for batch in self._cut(places):
-                numbers = [active[item] for item in batch]
-                state = self._run(
-                    [places[item] for item in batch],
-                    state=join([states[number] for number in numbers]),
-                )
-                for row, number in enumerate(numbers):
-                    states[number] = state[row : row + 1]
+            batches = list(self._cut(places))
+            ends = self._run_all(
+                [
+                    ([places[item] for item in batch], join([states[active[i]] for i in batch]))
+                    for batch in batches
+                ]
+            )
+            for batch, end in zip(batches, ends, strict=True):
+                for row, item in enumerate(batch):
+                    states[active[item]] = end[row : row + 1]
         return states
 
     def _cut(self, places: list[int]) -> Iterator[list[int]]:
         lengths = [len(self.window[place]) + NUM_MARKERS for place in places]
-        return cut_batches(lengths, max_tokens=self.runner.tokens_per_batch)
+        return cut_batches(
+            lengths, max_tokens=self.runner.tokens_per_batch, max_rows=self.runner.max_rows
+        )
+
+    def _run_all(self, batches: list[tuple[list[int], BiLMState | None]]) -> list[BiLMState]:
+        """Run batches that do not wait for each other, each the places and state of sentences."""
+        if self.pool is None or len(batches) <= 1:
+            return [self._run(places, state) for places, state in batches]
+        futures = [self.pool.submit(self._run, places, state) for places, state in batches]
+        try:
+            return [future.result() for future in futures]
+        finally:
+            for future in futures:  # after an error or an interruption, begin no other
+                future.cancel()
 
     @torch.inference_mode()
-    def _run(self, places: list[int], *, state: BiLMState | None) -> BiLMState:
+    def _run(self, places: list[int], state: BiLMState | None) -> BiLMState:
         """Run one batch, keep its vectors, and return its final state."""
         sentences = [self.window[place] for place in places]
-        lengths = [len(sentence) + NUM_MARKERS for sentence in sentences]
+        lengths = np.array([len(sentence) + NUM_MARKERS for sentence in sentences])
         output = self.runner.bilm.contextualize(
-            self.runner.cache.find(sentences), torch.tensor(lengths), state
+            self.runner.cache.find(sentences), torch.from_numpy(lengths), state
         )
-        choice = self.choice
-        layers = output.layers if choice.is_per_sentence else choice(output.layers)
-        start = 0
-        for place, length in zip(places, lengths, strict=True):
-            sentence = layers[..., start : start + length, :]
-            chosen = choice(sentence) if choice.is_per_sentence else sentence
+        ends = lengths.cumsum().tolist()
+        chosen = self._choose(output.layers, ends)
+        for place, (start, end) in zip(places, pairwise([0, *ends]), strict=True):
             # Copied, since a slice would keep the whole batch alive.
-            self.vectors[place] = chosen[..., 1:-1, :].to("cpu", torch.float32).numpy().copy()
-            start += length
+            self.vectors[place] = chosen[..., start + 1 : end - 1, :].copy()
         return output.state
+
+    def _choose(self, layers: Tensor, ends: list[int]) -> Array:
+        """Return (N, D), or (L, N, D) for all layers; `ends` is where each sentence ends."""
+        if self.choice.is_per_sentence:
+            parts = torch.tensor_split(layers, ends[:-1], dim=1)
+            chosen = torch.cat([self.choice(part) for part in parts])
+        else:
+            chosen = self.choice(layers)
+        return chosen.to("cpu", torch.float32).numpy()

@@ -6,10 +6,13 @@ whether it was there already or not: encoding it does not depend on what is enco
 
 from collections import OrderedDict
 from collections.abc import Sequence
+from itertools import chain
 from threading import Lock
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from elmore.model.token_encoder import TokenEncoder
@@ -37,17 +40,18 @@ class TokenCache:
             return self._find(sentences)
 
     def _find(self, sentences: Sequence[Sequence[str]]) -> Tensor:
-        wanted = dict.fromkeys(token for sentence in sentences for token in sentence)
+        wanted = dict.fromkeys(chain.from_iterable(sentences))
         missing = []
+        known, move_to_end = self._places, self._places.move_to_end
         for token in wanted:
-            if token in self._places:
-                self._places.move_to_end(token)
+            if token in known:
+                move_to_end(token)
             else:
                 missing.append(token)
         self._make_room(len(wanted))
         for start in range(0, len(missing), TOKENS_AT_ONCE):
             self._add(missing[start : start + TOKENS_AT_ONCE])
-        return self._vectors[place_tokens(sentences, self._places).to(self._vectors.device)]
+        return _take_rows(self._vectors, place_tokens(sentences, self._places))
 
     def clear(self) -> None:
         """Forget all tokens; needed when the encoder's weights have changed."""
@@ -78,14 +82,38 @@ class TokenCache:
 
     def _add(self, tokens: list[str]) -> None:
         vectors = self._encode(tokens)  # first: interrupted here, the table is still right
-        for token, vector in zip(tokens, vectors, strict=True):
+        while len(self._free) < len(tokens):
             # Tokens of this batch were moved to the end, so the first is not one of them.
-            place = self._free.pop() if self._free else self._places.popitem(last=False)[1]
-            self._vectors[place] = vector
-            self._places[token] = place
+            self._free.append(self._places.popitem(last=False)[1])
+        places = self._free[: -len(tokens) - 1 : -1]  # from the end, as they are taken below
+        _put_rows(self._vectors, torch.tensor(places), vectors)
+        for token in tokens:
+            self._places[token] = self._free.pop()
 
     @torch.inference_mode()
     def _encode(self, tokens: list[str], *, with_markers: bool = False) -> Tensor:
         device = next(self._encoder.parameters()).device
         ids = self._speller.spell(tokens, with_markers=with_markers).to(device)
         return self._encoder(ids.char_ids, ids.word_ids)
+
+
+# On the CPU by numpy: torch shares such small copies out to its threads, and where another program
+# has a core, they wait for each other for milliseconds.
+def _take_rows(table: Tensor, places: Tensor) -> Tensor:
+    """Return table[places]."""
+    if table.device.type != "cpu":
+        return table.index_select(0, places.to(table.device))
+    return torch.from_numpy(_as_bytes(table).take(places.numpy(), axis=0)).view(table.dtype)
+
+
+def _put_rows(table: Tensor, places: Tensor, rows: Tensor) -> None:
+    """Set table[places]."""
+    if table.device.type != "cpu":
+        table[places.to(table.device)] = rows
+    else:
+        _as_bytes(table)[places.numpy()] = _as_bytes(rows.contiguous())
+
+
+def _as_bytes(table: Tensor) -> NDArray[np.uint8]:
+    """Return the same memory for numpy, which has no bfloat16."""
+    return table.view(torch.uint8).numpy()

@@ -151,13 +151,13 @@ def _find_kernel(choice: str | None, folder: Path) -> Kernel | None:
     features = _cpu_features(folder)
     usable = [name for name in _CHOICES[choice] if features and _NEEDS[name] in features]
     for name in usable:
-        path = _library_path(folder, name)
-        if path is not None:
-            return _load(name, path)
+        kernel = _load(name, folder)
+        if kernel is not None:
+            return kernel
     if features is None:
         reason = "the native kernels were not built for this machine"
     elif usable:
-        reason = f"no library {usable[0]} was built"
+        reason = f"there is no library {usable[0]} that can be loaded"
     else:
         reason = f"this CPU has no {choice or 'avx2'}"
     if choice is not None:  # what is asked for by name must be there
@@ -181,15 +181,21 @@ def _cpu_features(folder: Path) -> Feature | None:
         return None
     try:
         return Feature(ctypes.CDLL(str(path)).elmore_cpu_features())
-    except OSError:  # built for another kind of machine
+    except (OSError, AttributeError):  # built for another machine, or no library of ours
         return None
 
 
-def _load(name: str, path: Path) -> Kernel:
-    functions = ctypes.CDLL(str(path))
-    for function, (result, arguments) in _SIGNATURES.items():
-        getattr(functions, function).restype = result
-        getattr(functions, function).argtypes = arguments
+def _load(name: str, folder: Path) -> Kernel | None:
+    path = _library_path(folder, name)
+    if path is None:
+        return None
+    try:
+        functions = ctypes.CDLL(str(path))
+        for function, (result, arguments) in _SIGNATURES.items():
+            getattr(functions, function).restype = result
+            getattr(functions, function).argtypes = arguments
+    except (OSError, AttributeError):  # as above
+        return None
     return Kernel(name=name, functions=functions, panel=functions.elmore_panel())
 
 
@@ -267,6 +273,7 @@ _SIGNATURES: dict[str, tuple[type, list[object]]] = {
                 c_void_p,
             ),  # first hidden and cell, last hidden and cell
             *(c_void_p, c_int64, c_int64),  # outputs, strides of layers and rows
+            c_int32,  # threads that share each step
         ],
     ),
 }

@@ -15,6 +15,8 @@ from torch import Tensor
 from elmore.kernels import library
 from elmore.kernels.library import Kernel, check
 
+LARGE_PAGE = 2 << 20
+
 
 class Precision(StrEnum):
     """How weights are kept. Only f32 gives the vectors of a published model to the last digits."""
@@ -102,8 +104,9 @@ def interleave_numbers(numbers: Tensor, *, num_parts: int, panel: int) -> Tensor
 
 
 def allocate(num_bytes: int) -> NDArray[np.uint8]:
-    """Return memory in large pages where the system has them: weights are read from end to end."""
-    memory = mmap.mmap(-1, max(num_bytes, 1))
-    if hasattr(mmap, "MADV_HUGEPAGE"):
-        memory.madvise(mmap.MADV_HUGEPAGE)
-    return np.frombuffer(memory, np.uint8, count=num_bytes)
+    """Return memory, in large pages where the system has them: weights are read from end to end."""
+    if num_bytes < LARGE_PAGE or not hasattr(mmap, "MADV_HUGEPAGE"):
+        return np.empty(num_bytes, np.uint8)
+    memory = mmap.mmap(-1, num_bytes)
+    memory.madvise(mmap.MADV_HUGEPAGE)
+    return np.frombuffer(memory, np.uint8)

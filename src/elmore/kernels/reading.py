@@ -12,9 +12,12 @@ import torch
 from torch import Tensor
 
 from elmore.kernels import library
+from elmore.kernels.checks import check_floats
 from elmore.kernels.library import Kernel, check, load_kernel
 from elmore.kernels.packed import PackedMatrix, Precision, interleave_numbers
 from elmore.kernels.threads import run_together
+
+MAX_TEAM_ROWS = 2
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -97,6 +100,7 @@ class PackedReader:
         """Read flat (N, D) tokens from (2, L, B, D) and (2, L, B, C) in packed order."""
         kernel = load_kernel(self.kernel_name)
         num_layers = len(self.directions[0])
+        self._check(tokens, plan, hidden, cell)
         tokens = tokens.detach().contiguous()
         hidden, cell = hidden.detach().contiguous(), cell.detach().contiguous()
         num_tokens, dim = tokens.shape
@@ -126,8 +130,23 @@ class PackedReader:
                     layers[1, :, number * dim :].data_ptr(),
                     layers.stride(0),
                     layers.stride(1),
+                    team_size,
                 )
             )
 
-        run_together(lambda: read_direction(0), lambda: read_direction(1))
+        # A thread a direction, unless there are so few rows that reading the weights takes longer
+        # than computing with them: then all threads share one direction's weights.
+        team_size = torch.get_num_threads() if hidden.shape[2] <= MAX_TEAM_ROWS else 1
+        if team_size > 1:
+            read_direction(0)
+            read_direction(1)
+        else:
+            run_together(lambda: read_direction(0), lambda: read_direction(1))
         return Reading(layers=layers, hidden=last_hidden, cell=last_cell)
+
+    def _check(self, tokens: Tensor, plan: ReadingPlan, hidden: Tensor, cell: Tensor) -> None:
+        layer = self.directions[0][0]
+        states = (2, len(self.directions[0]), plan.step_sizes[0] if plan.step_sizes else 0)
+        check_floats("tokens", tokens, (len(plan.places[0]), layer.input.num_inputs))
+        check_floats("hidden states", hidden, (*states, layer.num_outputs))
+        check_floats("cells", cell, (*states, layer.num_cells))

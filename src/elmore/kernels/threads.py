@@ -7,6 +7,7 @@ divides every product meets thousands of times and waits for its slowest thread 
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import pairwise
 from threading import Lock
 
@@ -21,7 +22,11 @@ def run_together(*calls: Callable[[], None]) -> None:
     if torch.get_num_threads() == 1 or len(calls) == 1:
         for call in calls:
             call()
-        return
+    else:
+        _run_at_once(*calls)
+
+
+def _run_at_once(*calls: Callable[[], None]) -> None:
     first, *others = calls
     pending = [_workers().submit(call) for call in others]
     try:
@@ -32,6 +37,29 @@ def run_together(*calls: Callable[[], None]) -> None:
     for error in errors:
         if error is not None:
             raise error
+
+
+def run_together_in_torch(*calls: Callable[[], None]) -> None:
+    """Run calls that compute with torch at once, torch's threads divided among them.
+
+    Each sees the gradient and inference modes of the caller, which belong to a thread.
+    """
+    num_threads = torch.get_num_threads()
+    if num_threads == 1:
+        run_together(*calls)
+        return
+    num_each = max(1, num_threads // len(calls))
+    is_inference, has_gradient = torch.is_inference_mode_enabled(), torch.is_grad_enabled()
+
+    def run(call: Callable[[], None]) -> None:
+        torch.set_num_threads(num_each)  # of this thread
+        with torch.inference_mode(is_inference), torch.set_grad_enabled(has_gradient):
+            call()
+
+    try:
+        _run_at_once(*(partial(run, call) for call in calls))
+    finally:
+        torch.set_num_threads(num_threads)
 
 
 def split_evenly(number: int) -> list[slice]:

@@ -3,12 +3,14 @@
 Shapes: U tokens, C characters, S units of a table, F filters, w their width.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import accumulate
 
 import torch
 from torch import Tensor
 
+from elmore.kernels.checks import check_floats
 from elmore.kernels.library import Kernel, check, load_kernel
 from elmore.kernels.packed import PackedMatrix, Precision, interleave_numbers
 from elmore.kernels.threads import run_together, split_evenly
@@ -30,7 +32,8 @@ class PackedLinear:
     def apply(self, x: Tensor) -> Tensor:
         """Map (U, I) to (U, O)."""
         kernel = load_kernel(self.matrix.kernel_name)
-        x = x.contiguous()
+        check_floats("vectors", x, (len(x), self.matrix.num_inputs))
+        x = x.detach().contiguous()
         num_outputs = len(self.bias)
         outputs = x.new_empty((len(x), num_outputs))
 
@@ -72,7 +75,8 @@ class PackedHighway:
     def apply(self, x: Tensor) -> Tensor:
         """Map (U, F) to (U, F)."""
         kernel = load_kernel(self.matrix.kernel_name)
-        x = x.contiguous()
+        check_floats("vectors", x, (len(x), self.matrix.num_inputs))
+        x = x.detach().contiguous()
         outputs = torch.empty_like(x)
 
         def apply_to(rows: slice) -> None:
@@ -92,35 +96,43 @@ class PackedHighway:
 
 
 def find_strongest(
-    kernel: Kernel, unit_ids: Tensor, num_positions: Tensor, table: Tensor, *, with_winners: bool
-) -> tuple[Tensor, Tensor | None]:
-    """Return the (U, F) strongest responses, and the windows that gave them if asked for.
+    kernel: Kernel,
+    unit_ids: Tensor,
+    num_positions: Tensor,
+    tables: Sequence[Tensor],
+    *,
+    with_winners: bool = False,
+) -> tuple[Tensor, list[Tensor]]:
+    """Return the (U, F) strongest responses to all tables and, if asked, whose windows they are.
 
-    `unit_ids` (U, C) must be within `table` (w, S, F); nothing is checked here.
+    `unit_ids` (U, C) must be within every table (w, S, F); they are not checked here.
     """
     unit_ids = unit_ids.to(torch.int32).contiguous()
     num_positions = num_positions.to(torch.int32).contiguous()
-    table = table.detach().contiguous()
-    width, num_units, num_filters = table.shape
-    strongest = table.new_empty((len(unit_ids), num_filters))
-    winners = unit_ids.new_empty((len(unit_ids), num_filters)) if with_winners else None
+    for table in tables:
+        check_floats("a table", table, table.shape)
+    tables = [table.detach().contiguous() for table in tables]
+    ends = list(accumulate((table.shape[2] for table in tables), initial=0))
+    strongest = tables[0].new_empty((len(unit_ids), ends[-1]))
+    winners = [
+        unit_ids.new_empty((len(unit_ids), table.shape[2])) for table in tables if with_winners
+    ]
 
     def find_in(rows: slice) -> None:
-        check(
-            kernel.functions.elmore_strongest(
-                unit_ids[rows].data_ptr(),
-                num_positions[rows].data_ptr(),
-                rows.stop - rows.start,
-                unit_ids.shape[1],
-                table.data_ptr(),
-                width,
-                num_units,
-                num_filters,
-                strongest[rows].data_ptr(),
-                num_filters,
-                None if winners is None else winners[rows].data_ptr(),
+        for number, table in enumerate(tables):
+            check(
+                kernel.functions.elmore_strongest(
+                    unit_ids[rows].data_ptr(),
+                    num_positions[rows].data_ptr(),
+                    rows.stop - rows.start,
+                    unit_ids.shape[1],
+                    table.data_ptr(),
+                    *table.shape,
+                    strongest[rows, ends[number] :].data_ptr(),
+                    ends[-1],
+                    winners[number][rows].data_ptr() if with_winners else None,
+                )
             )
-        )
 
     _run_by_rows(find_in, len(unit_ids))
     return strongest, winners
@@ -131,8 +143,9 @@ def scatter_gradient(
 ) -> Tensor:
     """Return the (w, S, F) gradient of a table from the (U, F) gradient of the responses."""
     unit_ids = unit_ids.to(torch.int32).contiguous()
-    gradient = gradient.contiguous()
     width, num_units, num_filters = table_shape
+    check_floats("a gradient", gradient, (len(unit_ids), num_filters))
+    gradient = gradient.contiguous()
     table_gradient = gradient.new_zeros(table_shape)
     check(
         kernel.functions.elmore_scatter(

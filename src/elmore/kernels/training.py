@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from elmore.kernels import library
+from elmore.kernels.checks import check_floats
 from elmore.kernels.library import Kernel, check
 from elmore.kernels.packed import PackedMatrix, Precision
 from elmore.kernels.reading import LayerWeights, PackedLayer
@@ -41,7 +42,12 @@ def train_layer(
 ) -> list[LayerOutput]:
     """Read packed (N, D) from (B, P) and (B, C), a direction each, ready for a gradient."""
     arguments: list[Tensor | None] = []
+    num_tokens, num_sentences = sum(step_sizes), step_sizes[0] if step_sizes else 0
     for direction, layer in enumerate(weights):
+        output_dim, cell_dim = layer.state_weight.shape[1], len(layer.bias) // 4
+        check_floats("inputs", inputs[direction], (num_tokens, layer.input_weight.shape[1]))
+        check_floats("hidden states", hidden[direction], (num_sentences, output_dim))
+        check_floats("cells", cell[direction], (num_sentences, cell_dim))
         arguments += [inputs[direction], hidden[direction], cell[direction]]
         arguments += [layer.input_weight, layer.state_weight, layer.bias, layer.projection_weight]
     clips = [(layer.cell_clip, layer.output_clip) for layer in weights]

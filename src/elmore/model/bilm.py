@@ -6,6 +6,7 @@ Shapes: L LSTM layers, B sentences, N their tokens in all, D one direction, C ce
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -13,6 +14,7 @@ from torch import Tensor, nn
 
 from elmore.kernels.library import Kernel, find_kernel
 from elmore.kernels.reading import PackedReader, Reading
+from elmore.kernels.threads import run_together_in_torch
 from elmore.kernels.training import train_layer
 from elmore.model.lstm import ProjectedLSTM
 from elmore.model.packed_reader import pack_lstms, read_packed, version_of, weights_of
@@ -163,12 +165,23 @@ class BiLM(nn.Module):
         return self._packed[1]
 
     def _read_with_torch(self, tokens: Tensor, packing: Packing, start: BiLMState) -> Reading:
-        forward_lm = self._read(self.forward_lm, tokens, packing.forward_lm, packing, start, 0)
-        backward_lm = self._read(self.backward_lm, tokens, packing.backward_lm, packing, start, 1)
+        directions: dict[int, _Direction] = {}
+
+        def read_direction(number: int) -> None:
+            lstms = (self.forward_lm, self.backward_lm)[number]
+            places = (packing.forward_lm, packing.backward_lm)[number]
+            directions[number] = self._read(lstms, tokens, places, packing, start, number)
+
+        calls = [partial(read_direction, number) for number in range(2)]
+        if tokens.device.type == "cpu" and not self._needs_gradient(tokens, start):
+            run_together_in_torch(*calls)
+        else:  # autograd and other devices have an order and threads of their own
+            for call in calls:
+                call()
         return Reading(
-            layers=torch.cat([forward_lm.layers, backward_lm.layers], dim=2),
-            hidden=torch.stack([forward_lm.hidden, backward_lm.hidden]),
-            cell=torch.stack([forward_lm.cell, backward_lm.cell]),
+            layers=torch.cat([directions[0].layers, directions[1].layers], dim=2),
+            hidden=torch.stack([directions[0].hidden, directions[1].hidden]),
+            cell=torch.stack([directions[0].cell, directions[1].cell]),
         )
 
     def _read(

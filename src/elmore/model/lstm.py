@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from elmore.model.packing import Packing
-from elmore.model.rows import extend_rows, extend_weight, multiply, round_up
+from elmore.model.rows import extend_rows, extend_weight, lay_out, multiply, round_up
 
 
 class ProjectedLSTM(nn.Module):
@@ -49,9 +49,11 @@ class ProjectedLSTM(nn.Module):
         hidden = extend_rows(hidden, round_up(len(hidden)))
         cell = extend_rows(cell, round_up(len(cell)))
         state_weight = extend_weight(self.state_weight)
-        projection_weight = (
+        state_laid_out = lay_out(state_weight)
+        projection = (
             None if self.projection_weight is None else extend_weight(self.projection_weight)
         )
+        projection_laid_out = None if projection is None else lay_out(projection)
         stretch = torch.full_like(self.bias, 0.5)
         stretch[2 * cell.shape[1] : 3 * cell.shape[1]] = 1.0
         outputs, final_hidden, final_cell = [], [], []
@@ -65,8 +67,18 @@ class ProjectedLSTM(nn.Module):
                 state_weight,
                 gates_of_input[start : start + num_rows],
                 num_outputs=len(self.bias),
+                laid_out=state_laid_out,
             )
-            hidden, cell = self._step(gates, cell[:num_rows], projection_weight, stretch)
+            hidden, cell = self._update(gates, cell[:num_rows], stretch)
+            if projection is not None:
+                hidden = multiply(
+                    hidden,
+                    projection,
+                    num_outputs=self.state_weight.shape[1],
+                    laid_out=projection_laid_out,
+                )
+                if self.output_clip is not None:
+                    hidden = hidden.clamp(-self.output_clip, self.output_clip)
             outputs.append(hidden[:size])
             final_hidden.append(hidden[next_size:size])
             final_cell.append(cell[next_size:size])
@@ -90,19 +102,12 @@ class ProjectedLSTM(nn.Module):
         weight = extend_weight(self.input_weight)
         return multiply(rows, weight, self.full_bias(), num_outputs=len(self.bias))
 
-    def _step(
-        self, gates: Tensor, cell: Tensor, projection_weight: Tensor | None, stretch: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        """Take a step: (rows, 4C) gates and (rows, C) cells give (rows, P) and (rows, C)."""
+    def _update(self, gates: Tensor, cell: Tensor, stretch: Tensor) -> tuple[Tensor, Tensor]:
+        """Return what (rows, 4C) gates show of the (rows, C) cells, and the cells after them."""
         # All gates by one tanh: sigmoid(x) is tanh(x / 2) / 2 + 1/2, the candidate is tanh itself.
         gates = torch.tanh(gates * stretch) * stretch + (1 - stretch)
         write, keep, candidate, show = gates.chunk(4, dim=1)
         cell = keep * cell + write * candidate
         if self.cell_clip is not None:
             cell = cell.clamp(-self.cell_clip, self.cell_clip)
-        hidden = show * torch.tanh(cell)
-        if projection_weight is not None:
-            hidden = multiply(hidden, projection_weight, num_outputs=self.state_weight.shape[1])
-            if self.output_clip is not None:
-                hidden = hidden.clamp(-self.output_clip, self.output_clip)
-        return hidden, cell
+        return show * torch.tanh(cell), cell

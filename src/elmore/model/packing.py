@@ -6,7 +6,9 @@ Shapes: B sentences, N their tokens in all, T the longest. "Flat" is sentence af
 
 from dataclasses import dataclass
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 
@@ -22,18 +24,25 @@ class Packing:
 
 def pack(lengths: Tensor, *, device: torch.device) -> Packing:
     """Plan the reading of sentences of these lengths."""
-    order = torch.argsort(lengths, descending=True, stable=True)
-    sorted_lengths = lengths[order]
-    starts = (lengths.cumsum(0) - lengths)[order]
-    longest = int(sorted_lengths[0]) if len(lengths) else 0
-    is_read = torch.arange(longest)[:, None] < sorted_lengths  # (T, B)
-    step, row = is_read.nonzero(as_tuple=True)
+    # In numpy: the numbers are few, and what a call of torch costs would be most of the time.
+    length = lengths.numpy()
+    order = np.argsort(-length, kind="stable")
+    sorted_length = length[order]
+    start = (length.cumsum() - length)[order]
+    longest = int(sorted_length[0]) if len(length) else 0
+    is_read = np.arange(longest)[:, None] < sorted_length  # (T, B)
+    step, row = is_read.nonzero()
+    first = start[row]
     return Packing(
-        order=order.to(device),
-        step_sizes=is_read.sum(dim=1).tolist(),
-        forward_lm=(starts[row] + step).to(device),
-        backward_lm=(starts[row] + sorted_lengths[row] - 1 - step).to(device),
+        order=_to_tensor(order, device),
+        step_sizes=is_read.sum(axis=1).tolist(),
+        forward_lm=_to_tensor(first + step, device),
+        backward_lm=_to_tensor(first + (sorted_length - 1)[row] - step, device),
     )
+
+
+def _to_tensor(places: NDArray[np.int64], device: torch.device) -> Tensor:
+    return torch.from_numpy(places).to(device)
 
 
 def invert(places: Tensor) -> Tensor:

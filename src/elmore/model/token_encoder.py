@@ -4,15 +4,29 @@ Shapes: U distinct tokens, C characters, E char dim, F filters, D the token vect
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from elmore.model.char_table import (
+    KeptTables,
+    count_positions,
+    make_tables,
+    number_distinct,
+    strongest_responses,
+)
 from elmore.model.rows import apply_linear, round_up, sigmoid
+
+# The tables of all bytes take 13 MB in the original model. Larger alphabets get tables of the
+# units that a call has, made each time.
+MAX_KEPT_UNITS = 512
 
 
 class CharacterCNN(nn.Module):
     """Keep the strongest response of each filter along a token's characters (Kim et al., 2016)."""
+
+    _kept: KeptTables | None = None
 
     def __init__(
         self,
@@ -28,35 +42,56 @@ class CharacterCNN(nn.Module):
             nn.Linear(width * embedding_dim, number) for width, number in filters
         )
         self.widths = [width for width, _ in filters]
-        self.activation = torch.tanh if uses_tanh else torch.relu
+        self.activate_ = torch.tanh_ if uses_tanh else torch.relu_
 
     def forward(self, char_ids: Tensor) -> Tensor:
         """Reduce (U, C) character ids to (U, F)."""
-        chars = self.embedding(_drop_filler(char_ids, keep=max(self.widths)))  # (U, C, E)
-        strongest = []
-        for width, convolve in zip(self.widths, self.filters, strict=True):
-            assert isinstance(convolve, nn.Linear)
-            windows = chars.unfold(1, width, 1).transpose(2, 3)  # (U, C - width + 1, width, E)
-            # One matrix product over all windows: a convolution's bits depend on the batch.
-            responses = apply_linear(convolve, windows.reshape(-1, width * chars.shape[2]))
-            strongest.append(responses.unflatten(0, windows.shape[:2]).amax(dim=1))
-        return self.activation(torch.cat(strongest, dim=1))
+        self._check(char_ids)
+        num_positions = count_positions(char_ids)
+        unit_ids, tables = self._look_up(char_ids)
+        strongest = strongest_responses(unit_ids, num_positions, tables)
+        # A bias and a rising function change no maximum, so they wait until there is but one.
+        biases = torch.cat([convolve.bias for convolve in self._convolutions()])
+        return self.activate_(strongest.add_(biases))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what can be made again."""
+        return {**self.__dict__, "_kept": None}
+
+    def _convolutions(self) -> list[nn.Linear]:
+        return [layer for layer in self.filters if isinstance(layer, nn.Linear)]
+
+    def _look_up(self, char_ids: Tensor) -> tuple[Tensor, Sequence[Tensor]]:
+        """Return (U, C) ids into tables, and the tables: those of all units, or of these tokens."""
+        filters = [convolve.weight for convolve in self._convolutions()]
+        weights = [self.embedding.weight, *filters]
+        is_training = torch.is_grad_enabled() and any(weight.requires_grad for weight in weights)
+        if is_training or self.embedding.num_embeddings > MAX_KEPT_UNITS:
+            distinct, unit_ids = number_distinct(char_ids, num_units=self.embedding.num_embeddings)
+            return unit_ids, make_tables(self.embedding(distinct), filters, widths=self.widths)
+        kept = self._kept  # read once: another thread may replace it
+        if kept is None or not kept.fit(weights):
+            kept = KeptTables(
+                weights=[weight.detach().clone() for weight in weights],
+                tables=make_tables(self.embedding.weight, filters, widths=self.widths),
+            )
+            self._kept = kept
+        return char_ids, kept.tables
+
+    def _check(self, char_ids: Tensor) -> None:
+        """Refuse ids outside the tables, where a lookup would find another unit's numbers."""
+        num_units = self.embedding.num_embeddings
+        if char_ids.numel() and not 0 <= int(char_ids.min()) <= int(char_ids.max()) < num_units:
+            raise IndexError(
+                f"character ids from {int(char_ids.min())} to {int(char_ids.max())} "
+                f"do not fit an alphabet of {num_units}"
+            )
 
 
 def _fill_block(ids: Tensor) -> Tensor:
     """Repeat the last token of (U, ...) until there are whole blocks of rows."""
     rows = torch.arange(round_up(len(ids)), device=ids.device)
     return ids[rows.clamp(max=len(ids) - 1)]
-
-
-def _drop_filler(char_ids: Tensor, *, keep: int) -> Tensor:
-    """Cut (U, C) ids where only one and the same id follows in all tokens, but for `keep` of it.
-
-    Windows of nothing but filler all respond alike, so a filter's maximum needs only one of them.
-    """
-    is_filler = (char_ids == char_ids[:1, -1:]).all(dim=0)
-    num_filler = int(is_filler.flip(0).cumprod(0).sum())
-    return char_ids[:, : char_ids.shape[1] - max(0, num_filler - keep)]
 
 
 class Highway(nn.Module):

@@ -5,6 +5,7 @@ Shapes: B sentences, N their tokens in all (markers included), U distinct tokens
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 import torch
@@ -69,11 +70,10 @@ class Speller:
     def _char_ids(self, tokens: list[str], *, with_markers: bool) -> Tensor | None:
         if self.alphabet is None:
             return None
-        markers = [self.alphabet.spell_begin(), self.alphabet.spell_end()] if with_markers else []
-        rows = markers + [self.alphabet.spell(token) for token in tokens]
-        if not rows:
-            return torch.empty((0, self.alphabet.max_chars), dtype=torch.int64)
-        return torch.from_numpy(np.stack(rows))
+        ids = self.alphabet.spell_all(tokens)
+        if with_markers:
+            ids = np.vstack([self.alphabet.spell_begin(), self.alphabet.spell_end(), ids])
+        return torch.from_numpy(ids)
 
     def _word_ids(self, tokens: list[str], *, with_markers: bool) -> Tensor | None:
         if self.words is None:
@@ -87,7 +87,7 @@ def make_batch(sentences: Sequence[Sequence[str]], speller: Speller) -> Batch:
     """Put markers around each sentence and spell each distinct token once."""
     for sentence in sentences:
         refuse_string(sentence)
-    distinct = dict.fromkeys(token for sentence in sentences for token in sentence)
+    distinct = dict.fromkeys(chain.from_iterable(sentences))
     places = {token: place for place, token in enumerate(distinct, start=NUM_MARKERS)}
     lengths = [len(sentence) + NUM_MARKERS for sentence in sentences]
     return Batch(
@@ -102,9 +102,10 @@ def place_tokens(sentences: Sequence[Sequence[str]], places: Mapping[str, int]) 
     positions: list[int] = []
     for sentence in sentences:
         positions.append(BEGIN)
-        positions.extend(places[token] for token in sentence)
+        positions.extend(map(places.__getitem__, sentence))
         positions.append(END)
-    return torch.tensor(positions, dtype=torch.int64)
+    # torch.tensor would take five times as long.
+    return torch.from_numpy(np.fromiter(positions, np.int64, count=len(positions)))
 
 
 def refuse_string(sentence: Sequence[str]) -> None:

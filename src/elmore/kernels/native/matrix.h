@@ -10,7 +10,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <memory>
+#include <new>
+#include <type_traits>
 
 #include "lanes.h"
 
@@ -195,17 +198,26 @@ struct INT8 {
   using Unit = int32_t;
   static constexpr bool kBlocksInputs = false;  // sums stay whole numbers to the end
 
+  // The largest size of an input. Sizes are compared by their bits, in whose order what is not a
+  // number comes last, so that one such input makes the row so.
   static float largest(const float* row, int64_t num_inputs) {
-    Floats found = fill(0.0f);
+    Ints found = fill(0);
     int64_t input = 0;
     for (; input + kLanes <= num_inputs; input += kLanes) {
-      const Floats size = absolute(load(row + input));
+      const Ints size = (Ints)absolute(load(row + input));
       found = size > found ? size : found;
     }
-    float most = 0.0f;
-    for (int lane = 0; lane < kLanes; ++lane) most = std::max(most, found[lane]);
-    for (; input < num_inputs; ++input) most = std::max(most, std::fabs(row[input]));
-    return most;
+    int32_t most = 0;
+    for (int lane = 0; lane < kLanes; ++lane) most = std::max<int32_t>(most, found[lane]);
+    for (; input < num_inputs; ++input) {
+      const float size = std::fabs(row[input]);
+      int32_t bits;
+      std::memcpy(&bits, &size, 4);
+      most = std::max(most, bits);
+    }
+    float number;
+    std::memcpy(&number, &most, 4);
+    return number;
   }
 
 #if defined(__AVX512VNNI__)
@@ -247,7 +259,8 @@ struct INT8 {
     }
     using Number = std::conditional_t<kGroup == 2, int16_t, uint8_t>;
     typedef Number Numbers __attribute__((vector_size(kLanes * sizeof(Number))));
-    Number* numbers = (Number*)to;
+    typedef Number PartOfUnit __attribute__((may_alias));  // written here, read as a whole unit
+    PartOfUnit* numbers = (PartOfUnit*)to;
     const float inverse = limit(num_inputs) / most;
     const Floats rounder = fill(12582912.0f);  // see exp_minus_one
     int64_t input = 0;
@@ -420,9 +433,11 @@ void pack(const float* weights, int64_t output_stride, int64_t input_stride, int
     float scale = 1.0f;
     if constexpr (std::is_same_v<P, INT8>) {
       float most = 0.0f;
-      for (int64_t input = 0; row && input < num_inputs; ++input)
-        most = std::max(most, std::fabs(row[input * input_stride]));
-      scale = most > 0.0f ? most / 127.0f : 1.0f;
+      for (int64_t input = 0; row && input < num_inputs; ++input) {
+        const float size = std::fabs(row[input * input_stride]);
+        if (size > most || std::isnan(size)) most = size;
+      }
+      scale = most == 0.0f ? 1.0f : most / 127.0f;  // not a number if a weight is not
     }
     int64_t total = 0;
     for (int64_t input = 0; input < num_inputs; input += P::kGroup) {

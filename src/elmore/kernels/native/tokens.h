@@ -35,7 +35,8 @@ struct Table {
 };
 
 // The strongest response of each filter along a token; `winners`, if not null, are the windows that
-// gave it, the first of equals. kVectors neighbouring filters are done at once.
+// gave it, the first of equals. What is not a number is stronger than any. kVectors neighbouring
+// filters are done at once.
 template <int kVectors>
 void find_strongest(const Table& table, const int32_t* units, int64_t num_windows, int64_t filter,
                     float* strongest, int32_t* winners) {
@@ -57,7 +58,7 @@ void find_strongest(const Table& table, const int32_t* units, int64_t num_window
     }
 #pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) {
-      const Ints is_better = sums[v] > best[v];
+      const Ints is_better = (sums[v] > best[v]) | (sums[v] != sums[v]);
       best[v] = is_better ? sums[v] : best[v];
       window_of_best[v] = is_better ? fill((int32_t)window) : window_of_best[v];
     }
@@ -77,7 +78,7 @@ inline void find_strongest_alone(const Table& table, const int32_t* units, int64
     float sum = table.row(0, units[window])[filter];
     for (int64_t place = 1; place < table.width; ++place)
       sum += table.row(place, units[window + place])[filter];
-    if (sum > best) {
+    if (sum > best || std::isnan(sum)) {
       best = sum;
       window_of_best = (int32_t)window;
     }

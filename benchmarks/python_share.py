@@ -1,0 +1,130 @@
+"""How much of the time that a corpus takes is the network's, and where does the rest go?
+
+    python benchmarks/python_share.py TEXT [--megabytes 1] [--model FOLDER] [--out-format h5]
+
+Reads, embeds and stores the beginning of a plain-text file as `elmore embed TEXT --out` does, with
+a clock at each stage. Without a model: random weights, 2 layers of 1024 cells, projection 128;
+`--cells 8` makes a network so small that the other stages show. Prints a Markdown table.
+"""
+
+import argparse
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from elmore.config import CharacterConfig, LSTMConfig, ModelConfig
+from elmore.embed import job
+from elmore.embed.embedder import Embedder
+from elmore.text.files import TextForm, read_sentences
+from elmore.weights.elmo_model import ElmoModel, new_model
+from elmore.weights.loading import load_model
+
+NETWORK = ("token encoder", "LSTMs")
+
+
+class StageClock:
+    """Charges each moment to the innermost stage that is running."""
+
+    def __init__(self) -> None:
+        self.seconds: defaultdict[str, float] = defaultdict(float)
+        self._running = ["the rest"]
+        self._since = time.perf_counter()
+
+    def wrap(self, stage: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Return the function with a clock around it."""
+
+        def timed(*arguments: Any, **settings: Any) -> Any:
+            self._charge()
+            self._running.append(stage)
+            try:
+                return function(*arguments, **settings)
+            finally:
+                self._charge()
+                self._running.pop()
+
+        return timed
+
+    def _charge(self) -> None:
+        now = time.perf_counter()
+        self.seconds[self._running[-1]] += now - self._since
+        self._since = now
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("text", type=Path)
+    parser.add_argument("--megabytes", type=float, default=1.0)
+    parser.add_argument("--model", type=Path)
+    parser.add_argument("--cells", type=int, default=1024)
+    parser.add_argument("--out-format", default="h5")
+    parser.add_argument("--tokens-per-batch", type=int, default=1024)
+    arguments = parser.parse_args()
+    model = load_model(arguments.model) if arguments.model else make_model(arguments.cells)
+    embedder = Embedder(model, tokens_per_batch=arguments.tokens_per_batch)
+    embedder.embed([["warm", "up"]])
+    embedder.clear_cache()
+    with tempfile.TemporaryDirectory() as name:
+        text = Path(name, "text.txt")
+        copy_beginning(arguments.text, text, num_bytes=int(arguments.megabytes * 1e6))
+        out = Path(name, f"vectors.{arguments.out_format}")
+        clock, report = run(embedder, text, out)
+    show(clock, num_tokens=report.num_tokens)
+
+
+def make_model(num_cells: int) -> ElmoModel:
+    config = ModelConfig(
+        lstm=LSTMConfig(num_layers=2, cell_dim=num_cells, output_dim=min(num_cells, 128)),
+        characters=CharacterConfig(
+            filters=tuple((width, max(num_cells >> (8 - width), 1)) for width in range(1, 8)),
+            num_highway_layers=1,
+        ),
+    )
+    return new_model(config, seed=0)
+
+
+def copy_beginning(source: Path, target: Path, *, num_bytes: int) -> None:
+    with source.open("rb") as file:
+        target.write_bytes(file.read(num_bytes).rpartition(b"\n")[0])
+
+
+def run(embedder: Embedder, text: Path, out: Path) -> tuple[StageClock, job.JobReport]:
+    """Embed a file with a clock at every stage."""
+    clock = StageClock()
+    runner = embedder._runner
+    bilm, cache = runner.bilm, runner.cache
+    bilm.token_encoder.forward = clock.wrap("token encoder", bilm.token_encoder.forward)  # type: ignore[method-assign]
+    bilm.contextualize = clock.wrap("LSTMs", bilm.contextualize)  # type: ignore[method-assign]
+    cache._speller.spell = clock.wrap("spelling", cache._speller.spell)  # type: ignore[method-assign]
+    cache.find = clock.wrap("token cache", cache.find)  # type: ignore[method-assign]
+    windows = runner.windows
+    runner.windows = lambda *a, **s: timed_items(clock, "batches", windows(*a, **s))  # type: ignore[method-assign]
+    job.ChunkFolder.add = clock.wrap("parts of the file", job.ChunkFolder.add)  # type: ignore[method-assign]
+    job.write_vector_file = clock.wrap("the file", job.write_vector_file)
+    sentences = read_sentences(text, form=TextForm.RAW)
+    embed = clock.wrap("the rest", job.embed_to_file)
+    return clock, embed(embedder, timed_items(clock, "reading", sentences), out, mix="top")
+
+
+def timed_items(clock: StageClock, stage: str, items: Iterator[Any]) -> Iterator[Any]:
+    advance = clock.wrap(stage, lambda: next(items, None))
+    while (item := advance()) is not None:
+        yield item
+
+
+def show(clock: StageClock, *, num_tokens: int) -> None:
+    total = sum(clock.seconds.values())
+    print(f"{num_tokens:,} tokens, {num_tokens / total:,.0f} a second\n")
+    print("| stage | seconds | microseconds a token | share |")
+    print("|---|---|---|---|")
+    rows = sorted(clock.seconds.items(), key=lambda entry: -entry[1])
+    network = sum(clock.seconds[stage] for stage in NETWORK)
+    for stage, seconds in [*rows, (f"all but {' and '.join(NETWORK)}", total - network)]:
+        microseconds = 1e6 * seconds / num_tokens
+        print(f"| {stage} | {seconds:.3f} | {microseconds:.2f} | {seconds / total:.1%} |")
+
+
+if __name__ == "__main__":
+    main()

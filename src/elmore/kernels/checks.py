@@ -1,0 +1,16 @@
+"""Refuse what native code would misread: it takes an address, and believes what it is told."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+
+def check_floats(name: str, tensor: Tensor, shape: Sequence[int]) -> None:
+    """Raise an error unless a tensor is single precision, on the CPU and of this shape."""
+    is_plain = tensor.dtype == torch.float32 and tensor.device.type == "cpu"
+    if not is_plain or tensor.shape != tuple(shape):
+        raise ValueError(
+            f"expected {name} of shape {list(shape)} in float32 on the CPU, "
+            f"got {list(tensor.shape)} in {tensor.dtype} on {tensor.device}"
+        )

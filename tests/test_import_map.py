@@ -13,7 +13,7 @@ MAP = {
     "atomic_file": {"errors"},
     "config": {"errors"},
     "text": {"errors"},
-    "kernels": {"errors"},
+    "kernels": {"config", "errors"},
     "model": {"config", "kernels", "text"},
     "build": {"config", "model", "text"},
     "weights": {"atomic_file", "build", "config", "errors", "model", "text"},

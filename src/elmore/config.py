@@ -31,6 +31,14 @@ class Units(StrEnum):
     """Unicode characters of a fixed list, as ELMoForManyLangs."""
 
 
+class Precision(StrEnum):
+    """How weights are kept. Only f32 gives the vectors of a published model to the last digits."""
+
+    F32 = "f32"
+    BF16 = "bf16"
+    INT8 = "int8"
+
+
 class StatePolicy(StrEnum):
     """What the LSTMs remember when a sentence begins."""
 

@@ -11,8 +11,8 @@ import torch
 from hypothesis import strategies as st
 from torch import Tensor
 
+from elmore.config import Precision
 from elmore.kernels.library import find_kernel
-from elmore.kernels.packed import Precision
 from elmore.model.bilm import BiLM, BiLMOutput
 from elmore.model.lstm import ProjectedLSTM
 from elmore.model.state import BiLMState

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
+from elmore.config import Precision
 from elmore.kernels.library import find_kernel
-from elmore.kernels.packed import Precision
 from elmore.kernels.tokens import PackedHighway
 from elmore.model.packed_bilm import freeze
 from tests import reference

@@ -12,8 +12,8 @@ import pytest
 import torch
 from hypothesis import given, settings
 
+from elmore.config import Precision
 from elmore.kernels.library import find_kernel
-from elmore.kernels.packed import Precision
 from elmore.model.packed_bilm import freeze
 from elmore.model.state import BiLMState
 from tests.kernels import lstms, variants

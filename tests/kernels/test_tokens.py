@@ -9,8 +9,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from elmore.config import Precision
 from elmore.kernels.library import find_kernel
-from elmore.kernels.packed import Precision
 from elmore.kernels.tokens import PackedHighway, PackedLinear, find_strongest, scatter_gradient
 from tests import reference
 from tests.kernels import lstms, variants
@@ -38,8 +38,11 @@ def multiply_as_kernels_do(x: torch.Tensor, weight: torch.Tensor, precision: Pre
 
 
 def bound(num_inputs: int, precision: Precision) -> float:
-    """Sums of normal numbers: single precision, or a step of the inputs that went another way."""
-    error = 1e-6 * num_inputs**0.5
+    """Return what n roundings of sums of size sqrt(n) may add up to, with some room.
+
+    To that comes a step of the inputs, where an input lay between two and went the other way.
+    """
+    error = 1e-6 * (num_inputs + 3)
     rounding = lstms.rounding_of_inputs(precision)
     if rounding is lstms.round_to_whole:
         error += 20 / lstms.input_limit(num_inputs)
@@ -67,16 +70,18 @@ def test_a_linear_layer_is_a_product_and_a_bias(
 def test_int8_is_whole_numbers_to_the_bit(kernel, num_rows, num_inputs, num_outputs, seed):
     """All but four roundings of a product are exact, and those are known."""
     x, weight = draw_floats(seed, num_rows, num_inputs), draw_floats(7, num_outputs, num_inputs)
-    found = PackedLinear(kernel, weight, torch.zeros(num_outputs), precision=Precision.INT8)
-    scale = weight.abs().amax(dim=1) / np.float32(127)
-    whole_weight = (weight / scale[:, None]).round().to(torch.int64)
-    limit = lstms.input_limit(num_inputs)
+    linear = PackedLinear(kernel, weight, torch.zeros(num_outputs), precision=Precision.INT8)
+    found = linear.apply(x).numpy()
+    x, weight = x.numpy(), weight.numpy()  # torch divides by multiplying with an inverse
+    scale = np.abs(weight).max(axis=1, keepdims=True) / np.float32(127)
+    whole_weight = np.rint(weight / scale).astype(np.int64)
+    limit = np.float32(lstms.input_limit(num_inputs))
     offset = 128 if limit == 127 else 0  # bytes without a sign
-    most = x.abs().amax(dim=1, keepdim=True)
-    whole_x = (x * (limit / most)).round().to(torch.int64)
-    sums = (whole_x + offset) @ whole_weight.t()
-    wanted = sums.float() - (whole_weight.sum(dim=1) * offset).float()
-    assert torch.equal(found.apply(x), wanted * scale * (most / limit))
+    most = np.abs(x).max(axis=1, keepdims=True)
+    whole_x = np.rint(x * (limit / most)).astype(np.int64)
+    sums = ((whole_x + offset) @ whole_weight.T).astype(np.float32)
+    wanted = sums - (whole_weight.sum(axis=1) * offset).astype(np.float32)
+    np.testing.assert_array_equal(found, wanted * scale.T * (most / limit))
 
 
 @pytest.mark.parametrize("precision", Precision)
@@ -146,16 +151,18 @@ def test_wrong_shapes_and_types_are_refused_before_native_code_reads_them(kernel
 
 
 @st.composite
-def spellings(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Draw (U, C) units, (U,) positions and a (w, S, F) table, of numbers that make ties."""
+def spellings(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, list[np.ndarray]]:
+    """Draw (U, C) units, (U,) positions and (w, S, F) tables, of numbers that make ties."""
     max_chars = draw(st.integers(1, 12))
-    width = draw(st.integers(1, max_chars))
     num_tokens, num_units = draw(st.integers(0, 40)), draw(st.integers(1, 9))
-    num_filters = draw(st.sampled_from([1, 7, 8, 15, 16, 17, 33, 70, 128]))
     random = np.random.default_rng(draw(st.integers(0, 99)))
-    table = random.integers(-4, 5, (width, num_units, num_filters)) / 4
+    tables = []
+    for width in draw(st.lists(st.integers(1, max_chars), min_size=1, max_size=3)):
+        num_filters = draw(st.sampled_from([1, 7, 8, 15, 16, 17, 33, 70, 128]))
+        table = random.integers(-4, 5, (width, num_units, num_filters)) / 4
+        tables.append(table.astype(np.float32))
     units = random.integers(0, num_units, (num_tokens, max_chars))
-    return units, random.integers(1, max_chars + 2, num_tokens), table.astype(np.float32)
+    return units, random.integers(1, max_chars + 2, num_tokens), tables
 
 
 def strongest_by_formula(units, positions, table):
@@ -177,22 +184,28 @@ def strongest_by_formula(units, positions, table):
 @settings(max_examples=40, deadline=None)
 @given(spelling=spellings(), with_winners=st.booleans())
 def test_the_strongest_response_is_the_largest_sum(kernel, spelling, with_winners):
+    units, positions, tables = spelling
     strongest, winners = find_strongest(
-        kernel, *(torch.from_numpy(array) for array in spelling), with_winners=with_winners
+        kernel,
+        torch.from_numpy(units),
+        torch.from_numpy(positions),
+        [torch.from_numpy(table) for table in tables],
+        with_winners=with_winners,
     )
-    wanted, first_windows = strongest_by_formula(*spelling)
-    np.testing.assert_array_equal(strongest.numpy(), wanted)
-    if with_winners:
-        np.testing.assert_array_equal(winners.numpy(), first_windows)
-    else:
-        assert winners is None
+    wanted = [strongest_by_formula(units, positions, table) for table in tables]
+    np.testing.assert_array_equal(
+        strongest.numpy(), np.concatenate([responses for responses, _ in wanted], axis=1)
+    )
+    assert len(winners) == (len(tables) if with_winners else 0)
+    for found, (_, first_windows) in zip(winners, wanted, strict=False):
+        np.testing.assert_array_equal(found.numpy(), first_windows)
 
 
 @settings(max_examples=25, deadline=None)
 @given(spelling=spellings())
 def test_a_gradient_goes_to_the_units_of_the_winning_window(kernel, spelling):
-    units, _, table = spelling
-    _, winners = strongest_by_formula(*spelling)
+    units, positions, (table, *_) = spelling
+    _, winners = strongest_by_formula(units, positions, table)
     gradient = draw_floats(0, *winners.shape)
     found = scatter_gradient(
         kernel,
@@ -209,13 +222,29 @@ def test_a_gradient_goes_to_the_units_of_the_winning_window(kernel, spelling):
     np.testing.assert_allclose(found.numpy(), wanted, atol=1e-5)
 
 
+def test_threads_change_no_response(kernel):
+    units = torch.randint(9, (150, 7), generator=torch.Generator().manual_seed(0))
+    positions = torch.arange(150) % 7 + 1
+    tables = [draw_floats(width, width, 9, 37) for width in (1, 3)]
+    before = torch.get_num_threads()
+    found = []
+    try:
+        for num_threads in (1, 2, 4):
+            torch.set_num_threads(num_threads)
+            found.append(find_strongest(kernel, units, positions, tables)[0])
+    finally:
+        torch.set_num_threads(before)
+    assert torch.equal(found[1], found[0])
+    assert torch.equal(found[2], found[0])
+
+
 @pytest.mark.parametrize("num_filters", [3, 16, 70])
 def test_a_unit_that_is_no_number_is_not_overlooked(kernel, num_filters):
     table = torch.zeros(2, 3, num_filters)
     table[0, 1] = float("nan")
     units = torch.tensor([[0, 2, 1, 2, 0], [0, 2, 2, 2, 0]])
-    strongest, winners = find_strongest(
-        kernel, units, torch.tensor([4, 4]), table, with_winners=True
+    strongest, (winners,) = find_strongest(
+        kernel, units, torch.tensor([4, 4]), [table], with_winners=True
     )
     assert strongest[0].isnan().all()
     assert winners[0].eq(2).all()

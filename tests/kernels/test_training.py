@@ -107,7 +107,9 @@ def test_the_gradient_of_tokens_is_that_of_their_sentence_alone(variant):
     output = bilm.contextualize(tokens, torch.tensor(CASE.lengths), state)
     output.layers.square().sum().backward()
     alone = lstms.part_of(tokens, CASE.lengths, 1).detach().requires_grad_()
-    bilm.contextualize(alone, torch.tensor([5]), state[1:2].detach()).layers.square().sum().backward()
+    bilm.contextualize(
+        alone, torch.tensor([5]), state[1:2].detach()
+    ).layers.square().sum().backward()
     torch.testing.assert_close(alone.grad, tokens.grad[3:8], atol=1e-6, rtol=1e-6)
 
 

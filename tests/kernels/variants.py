@@ -28,7 +28,7 @@ not_sanitized = pytest.mark.skipif(
 def using(name: str) -> Iterator[str]:
     """Compute with one variant for a while."""
     with pytest.MonkeyPatch.context() as environment:
-        environment.setenv("ELMORE_KERNEL", name.split("_")[0])
+        environment.setenv("ELMORE_KERNEL", name.split("_", maxsplit=1)[0])
         if name != "torch":
             environment.setenv("ELMORE_KERNEL_FOLDER", str(_folder_with(name)))
         try:

@@ -12,7 +12,7 @@ import typer
 
 from elmore.cli import options
 from elmore.cli.progress import Progress
-from elmore.config import StatePolicy
+from elmore.config import Precision, StatePolicy
 from elmore.text.language import Language
 
 if TYPE_CHECKING:
@@ -51,6 +51,7 @@ def embed(
     token_embeddings: options.TokenEmbeddings = None,
     vocabulary: options.Vocabulary = None,
     device: options.Device = "cpu",
+    precision: options.PrecisionOption = Precision.F32,
     tokens_per_batch: options.TokensPerBatch = 1024,
     max_sentence_tokens: options.MaxSentenceTokens = 10_000,
     as_json: options.Json = False,
@@ -86,6 +87,7 @@ def embed(
         state=state,
         language=language,
         device=device,
+        precision=precision,
         tokens_per_batch=tokens_per_batch,
         max_sentence_tokens=max_sentence_tokens,
     )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from elmore.cli import options
+from elmore.config import Precision
 from elmore.text.files import TextForm, split_tokenized
 from elmore.text.language import Language
 from elmore.text.tokens import parse_sentence
@@ -38,6 +39,7 @@ def neighbors(
     token_embeddings: options.TokenEmbeddings = None,
     vocabulary: options.Vocabulary = None,
     device: options.Device = "cpu",
+    precision: options.PrecisionOption = Precision.F32,
     as_json: options.Json = False,
 ) -> None:
     """Find the contexts in which a word is used most alike.
@@ -57,6 +59,7 @@ def neighbors(
         token_embeddings=token_embeddings,
         vocabulary=vocabulary,
         device=device,
+        precision=precision,
         language=language,
     )
     from elmore.explore.neighbors import nearest_pairs, nearest_to  # noqa: PLC0415  brings torch

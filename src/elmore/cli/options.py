@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from elmore.config import StatePolicy
+from elmore.config import Precision, StatePolicy
 from elmore.errors import DataError
 from elmore.text.files import TextForm, guess_form, read_sentences
 from elmore.text.language import Language
@@ -70,6 +70,14 @@ Layers = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for a program to read.")]
 Device = Annotated[str, typer.Option(help="Where to compute: cpu, cuda, mps, ...")]
+PrecisionOption = Annotated[
+    Precision,
+    typer.Option(
+        "--precision",
+        help="f32: exact. bf16, int8: half and a quarter of the memory, faster on most CPUs, "
+        "vectors about 0.5 % and 1 % off.",
+    ),
+]
 TokensPerBatch = Annotated[
     int, typer.Option(min=1, help="Tokens computed at once: more is faster, and needs more memory.")
 ]

@@ -44,6 +44,7 @@ class JobReport:
     state: str
     layers: str
     dtype: str
+    precision: str
 
 
 def embed_to_file(
@@ -104,6 +105,7 @@ def embed_to_file(
         state=header.state,
         layers=header.layers,
         dtype=header.dtype,
+        precision=header.precision,
     )
 
 
@@ -120,6 +122,7 @@ def describe_vectors(
         dtype=dtype,
         num_layers=embedder.num_layers if choice.keeps_all else None,
         vector_dim=embedder.vector_dim,
+        precision=str(embedder.precision),
     )
 
 
@@ -184,4 +187,4 @@ def _to_state(arrays: dict[str, NDArray[Any]] | None, embedder: Embedder) -> BiL
         hidden=torch.from_numpy(np.array(arrays["hidden"])),
         cell=torch.from_numpy(np.array(arrays["cell"])),
     )
-    return state.like(embedder.model.bilm.initial_state(len(state)))
+    return state.like(embedder.initial_state(len(state)))

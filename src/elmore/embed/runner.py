@@ -20,6 +20,7 @@ from elmore.embed.plan import chain_documents, cut_batches, cut_windows
 from elmore.embed.token_cache import TokenCache
 from elmore.errors import ConfigError, DataError
 from elmore.model.bilm import BiLM
+from elmore.model.packed_bilm import PackedBiLM
 from elmore.model.state import BiLMState, RowMemory, join
 from elmore.text.batches import NUM_MARKERS, refuse_string
 
@@ -48,7 +49,7 @@ class Runner:
 
     def __init__(
         self,
-        bilm: BiLM,
+        bilm: BiLM | PackedBiLM,
         cache: TokenCache,
         *,
         policy: StatePolicy,

@@ -15,6 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from elmore.model.packed_bilm import PackedTokenEncoder
 from elmore.model.token_encoder import TokenEncoder
 from elmore.text.batches import NUM_MARKERS, Speller, place_tokens
 
@@ -25,8 +26,10 @@ TOKENS_AT_ONCE = 256
 class TokenCache:
     """The least recently used tokens make room for new ones."""
 
-    def __init__(self, encoder: TokenEncoder, speller: Speller, *, size: int) -> None:
-        self._encoder = encoder
+    def __init__(
+        self, encoder: TokenEncoder | PackedTokenEncoder, speller: Speller, *, size: int
+    ) -> None:
+        self.encoder = encoder
         self._speller = speller
         self._size = size
         self._places: OrderedDict[str, int] = OrderedDict()
@@ -92,9 +95,8 @@ class TokenCache:
 
     @torch.inference_mode()
     def _encode(self, tokens: list[str], *, with_markers: bool = False) -> Tensor:
-        device = next(self._encoder.parameters()).device
-        ids = self._speller.spell(tokens, with_markers=with_markers).to(device)
-        return self._encoder(ids.char_ids, ids.word_ids)
+        ids = self._speller.spell(tokens, with_markers=with_markers).to(self.encoder.device)
+        return self.encoder(ids.char_ids, ids.word_ids)
 
 
 # On the CPU by numpy: torch shares such small copies out to its threads, and where another program

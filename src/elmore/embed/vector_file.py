@@ -59,6 +59,7 @@ class VectorHeader:
     dtype: str  # "float32" or "float16"
     num_layers: int | None  # None: one mixed vector a token
     vector_dim: int
+    precision: str = "f32"  # of the weights; files without it are of that
 
     def __post_init__(self) -> None:
         if self.dtype not in ("float32", "float16"):
@@ -82,7 +83,8 @@ class VectorHeader:
                 f"this file of vectors has format {entries['format']} and elmore reads "
                 f"format {FORMAT}; update elmore"
             )
-        return cls(**{field.name: entries[field.name] for field in fields(cls)})
+        known = {field.name for field in fields(cls)}
+        return cls(**{name: entry for name, entry in entries.items() if name in known})
 
 
 class VectorFormat(Protocol):

@@ -4,7 +4,6 @@ Shapes: O outputs, I inputs of a weight matrix.
 """
 
 import mmap
-from enum import StrEnum
 from typing import Any
 
 import numpy as np
@@ -12,23 +11,15 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from elmore.config import Precision
 from elmore.kernels import library
 from elmore.kernels.library import Kernel, check
 
 LARGE_PAGE = 2 << 20
 
 
-class Precision(StrEnum):
-    """How weights are kept. Only f32 gives the vectors of a published model to the last digits."""
-
-    F32 = "f32"
-    BF16 = "bf16"
-    INT8 = "int8"
-
-    @property
-    def code(self) -> int:
-        """The number that the native library knows it by."""
-        return list(Precision).index(self)
+# The numbers that exports.cpp knows the precisions by.
+CODES = {Precision.F32: 0, Precision.BF16: 1, Precision.INT8: 2}
 
 
 class PackedMatrix:
@@ -45,7 +36,7 @@ class PackedMatrix:
         num_outputs, num_inputs = weight.shape
         sources = interleave(num_outputs, num_parts=num_parts, panel=kernel.panel)
         num_panels = len(sources) // kernel.panel
-        num_bytes = kernel.functions.elmore_packed_bytes(precision.code, num_inputs, num_panels)
+        num_bytes = kernel.functions.elmore_packed_bytes(CODES[precision], num_inputs, num_panels)
         self.kernel_name = kernel.name
         self.num_inputs = num_inputs
         self.num_panels = num_panels
@@ -54,7 +45,7 @@ class PackedMatrix:
         self.scales = np.zeros(2 * len(sources) if precision is Precision.INT8 else 0, np.float32)
         check(
             kernel.functions.elmore_pack(
-                precision.code,
+                CODES[precision],
                 weight.data_ptr(),
                 *weight.stride(),
                 num_inputs,

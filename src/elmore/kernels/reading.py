@@ -11,13 +11,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from elmore.config import Precision
 from elmore.kernels import library
 from elmore.kernels.checks import check_floats
 from elmore.kernels.library import Kernel, check, load_kernel
-from elmore.kernels.packed import PackedMatrix, Precision, interleave_numbers
+from elmore.kernels.packed import CODES, PackedMatrix, interleave_numbers
 from elmore.kernels.threads import run_together
 
-MAX_TEAM_ROWS = 2
+# A team pays where steps have few rows and weights so many bytes that caches do not hold those of
+# both directions; measured on two cores with 32 MB of cache.
+MAX_TEAM_ROWS = 4
+MIN_TEAM_BYTES = 16 << 20
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -114,7 +118,7 @@ class PackedReader:
             packed = self.directions[number]
             check(
                 kernel.functions.elmore_read(
-                    self.precision.code,
+                    CODES[self.precision],
                     (library.Layer * num_layers)(*(layer.pointer() for layer in packed)),
                     num_layers,
                     self.has_residuals,
@@ -134,9 +138,7 @@ class PackedReader:
                 )
             )
 
-        # A thread a direction, unless there are so few rows that reading the weights takes longer
-        # than computing with them: then all threads share one direction's weights.
-        team_size = torch.get_num_threads() if hidden.shape[2] <= MAX_TEAM_ROWS else 1
+        team_size = self._team_size(num_sentences=hidden.shape[2])
         if team_size > 1:
             read_direction(0)
             read_direction(1)
@@ -150,3 +152,16 @@ class PackedReader:
         check_floats("tokens", tokens, (len(plan.places[0]), layer.input.num_inputs))
         check_floats("hidden states", hidden, (*states, layer.num_outputs))
         check_floats("cells", cell, (*states, layer.num_cells))
+
+    def _team_size(self, *, num_sentences: int) -> int:
+        """Return how many threads share a direction: one each, unless reading the weights is all.
+
+        With few rows that takes longer than computing with them, and the caches hold more of one
+        direction's weights than of both: all threads work on one direction, then on the other.
+        """
+        if num_sentences > MAX_TEAM_ROWS:
+            return 1
+        layer = self.directions[0][0]
+        read_at_each_step = [layer.state] + ([layer.projection] if layer.projection else [])
+        is_large = sum(matrix.num_bytes for matrix in read_at_each_step) >= MIN_TEAM_BYTES
+        return torch.get_num_threads() if is_large else 1

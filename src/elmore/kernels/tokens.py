@@ -10,9 +10,10 @@ from itertools import accumulate
 import torch
 from torch import Tensor
 
+from elmore.config import Precision
 from elmore.kernels.checks import check_floats
 from elmore.kernels.library import Kernel, check, load_kernel
-from elmore.kernels.packed import PackedMatrix, Precision, interleave_numbers
+from elmore.kernels.packed import CODES, PackedMatrix, interleave_numbers
 from elmore.kernels.threads import run_together, split_evenly
 
 # Below this many rows, threads cost more than they save.
@@ -40,7 +41,7 @@ class PackedLinear:
         def apply_to(rows: slice) -> None:
             check(
                 kernel.functions.elmore_linear(
-                    self.precision.code,
+                    CODES[self.precision],
                     self.matrix.pointer(),
                     self.bias.data_ptr(),
                     x[rows].data_ptr(),
@@ -82,7 +83,7 @@ class PackedHighway:
         def apply_to(rows: slice) -> None:
             check(
                 kernel.functions.elmore_highway(
-                    self.precision.code,
+                    CODES[self.precision],
                     self.matrix.pointer(),
                     self.bias.data_ptr(),
                     x[rows].data_ptr(),

@@ -15,10 +15,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from elmore.config import Precision
 from elmore.kernels import library
 from elmore.kernels.checks import check_floats
 from elmore.kernels.library import Kernel, check
-from elmore.kernels.packed import PackedMatrix, Precision
+from elmore.kernels.packed import PackedMatrix
 from elmore.kernels.reading import LayerWeights, PackedLayer
 from elmore.kernels.threads import run_together
 

@@ -10,8 +10,8 @@ from copy import deepcopy
 import torch
 from torch import Tensor, nn
 
+from elmore.config import Precision
 from elmore.kernels.library import Kernel
-from elmore.kernels.packed import Precision
 from elmore.kernels.tokens import PackedHighway, PackedLinear
 from elmore.model.bilm import BiLM, BiLMOutput
 from elmore.model.lstm import ProjectedLSTM

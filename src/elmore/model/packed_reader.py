@@ -5,8 +5,8 @@ from collections.abc import Hashable, Iterable, Sequence
 import torch
 from torch import Tensor
 
+from elmore.config import Precision
 from elmore.kernels.library import Kernel
-from elmore.kernels.packed import Precision
 from elmore.kernels.reading import LayerWeights, PackedLayer, PackedReader, Reading, ReadingPlan
 from elmore.model.lstm import ProjectedLSTM
 from elmore.model.packing import Packing

@@ -125,6 +125,11 @@ class TokenEncoder(nn.Module):
         self.words = words
         self.projection = projection
 
+    @property
+    def device(self) -> torch.device:
+        """Where it computes."""
+        return next(self.parameters()).device
+
     def forward(self, char_ids: Tensor | None, word_ids: Tensor | None) -> Tensor:
         """Encode (U, C) character ids, (U,) word ids or both as (U, D)."""
         parts = []

@@ -83,6 +83,7 @@ def write_bilm_tf(model: ElmoModel, weights_path: Path, *, overwrite: bool = Fal
             f"{options_path} describes another model; choose another folder for "
             f"{weights_path.name}, or overwrite it (--overwrite)"
         )
+    model.require_weights()
     tensors = model.bilm.state_dict()
     written = [weights_path]
     if config.words is not None:
@@ -106,6 +107,7 @@ def _write_words(model: ElmoModel, folder: Path, *, overwrite: bool) -> None:
     with replace_file(vocabulary_path) as temporary:
         write_entries(temporary, model.words)
     with replace_file(folder / TOKEN_EMBEDDINGS) as temporary:
+        model.require_weights()
         table = model.bilm.state_dict()[WORD_TABLE]
         write_arrays(temporary, {"embedding": to_numpy(table)})
 

@@ -43,13 +43,35 @@ class ElmoModel(
         self.words = list(words)
         self.speller = build_speller(config, characters=characters, words=words)
         self.bilm = build_bilm(config)
+        self._released: str | None = None  # the fingerprint of weights that are gone
+
+    @property
+    def is_released(self) -> bool:
+        """Whether the weights have been given up."""
+        return self._released is not None
+
+    def release_weights(self) -> None:
+        """Give up the weights, where a packed copy of them is all that is needed."""
+        self._released = self.fingerprint()
+        self.bilm = self.bilm.to("meta")
+
+    def require_weights(self) -> None:
+        """Refuse what cannot be done without weights."""
+        if self.is_released:
+            raise ModelError(
+                "the weights of this model were packed for embedding and are not kept otherwise; "
+                "load it with load_model to save, convert or train it"
+            )
 
     def batch(self, sentences: Sequence[Sequence[str]]) -> Batch:
         """Make sentences of tokens ready for the biLM, where the biLM is."""
+        self.require_weights()
         return make_batch(sentences, self.speller).to(self.bilm.initial_hidden.device)
 
     def fingerprint(self) -> str:
         """Return a hash of all that a vector depends on, so that files can say what made them."""
+        if self._released is not None:
+            return self._released
         digest = hashlib.sha256()
         settings = replace(self.config, about=About()).to_json()
         for part in (settings, self.characters, self.words):
@@ -80,6 +102,7 @@ class ElmoModel(
         **hub_options: Any,
     ) -> str | None:
         """Write a model folder; with `push_to_hub` upload it too, and return where it went."""
+        self.require_weights()
         folder = Path(save_directory)
         write_folder(
             folder,

@@ -1,6 +1,6 @@
 # `make` alone lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint fix check clean
+.PHONY: help demo test sanitize lint fix check clean
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
@@ -14,6 +14,16 @@ demo: .venv/.installed  ## embed the example sentences and compare a word's cont
 test: .venv/.installed-dev  ## run all tests
 	$(BIN)/python -m pytest -q
 
+# The interpreter is not built with sanitizers, so they are loaded before it; it also keeps memory
+# to the end, which would count as leaked.
+SANITIZED := build/sanitized
+sanitize: .venv/.installed-dev  ## run the tests of the native kernels with sanitizers
+	$(BIN)/python -m tests.kernels.libraries $(SANITIZED)
+	ELMORE_SANITIZED=1 ELMORE_KERNEL_FOLDER=$(CURDIR)/$(SANITIZED) OMP_NUM_THREADS=1 \
+	LD_PRELOAD="$$(c++ -print-file-name=libasan.so) $$(c++ -print-file-name=libubsan.so)" \
+	ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 \
+	$(BIN)/python -m pytest -q tests/kernels
+
 lint: .venv/.installed-dev  ## check format, style and types
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -26,10 +36,10 @@ fix: .venv/.installed-dev  ## put format and simple style mistakes right
 check: lint test  ## all that must be green before a change is handed over
 
 clean:  ## remove what was made here
-	rm -rf .venv out .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv out build .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
-# The stamps make a second run take seconds; a changed pyproject.toml installs anew.
-.venv/.installed: pyproject.toml
+# The stamps make a second run take seconds; changed settings or kernels install anew.
+.venv/.installed: pyproject.toml setup.py $(wildcard src/elmore/kernels/native/*)
 	@$(PYTHON) -c 'import sys; sys.exit("elmore needs Python 3.11 or newer; this is " + sys.version.split()[0]) if sys.version_info < (3, 11) else None'
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv .venv
 	@echo "installing elmore into .venv (a minute or two the first time)"

@@ -95,9 +95,9 @@ def run(embedder: Embedder, text: Path, out: Path) -> tuple[StageClock, job.JobR
     clock = StageClock()
     runner = embedder._runner
     bilm, cache = runner.bilm, runner.cache
-    bilm.token_encoder.forward = clock.wrap("token encoder", bilm.token_encoder.forward)  # type: ignore[method-assign]
     bilm.contextualize = clock.wrap("LSTMs", bilm.contextualize)  # type: ignore[method-assign]
     cache._speller.spell = clock.wrap("spelling", cache._speller.spell)  # type: ignore[method-assign]
+    cache._encode = clock.wrap("token encoder", cache._encode)  # type: ignore[method-assign]
     cache.find = clock.wrap("token cache", cache.find)  # type: ignore[method-assign]
     windows = runner.windows
     runner.windows = lambda *a, **s: timed_items(clock, "batches", windows(*a, **s))  # type: ignore[method-assign]

@@ -1,5 +1,6 @@
 """setup.py builds what it can, and where it can build nothing the package is whole without."""
 
+import importlib.util
 import os
 import platform
 import shutil
@@ -15,7 +16,7 @@ from tests.kernels import libraries, variants
 pytestmark = [
     variants.not_sanitized,
     pytest.mark.skipif(
-        libraries.importlib.util.find_spec("setuptools") is None,
+        importlib.util.find_spec("setuptools") is None,
         reason="setuptools, which setup.py imports, is not installed",
     ),
 ]
@@ -69,9 +70,7 @@ def test_every_library_that_is_built_can_be_chosen(monkeypatch):
 def test_without_a_compiler_the_package_is_built_without_libraries(tree):
     if platform.machine().lower() not in {"x86_64", "amd64"}:
         pytest.skip("nothing is compiled on this machine")
-    result = run_setup(
-        tree, "build_ext", "--build-lib", "built", CC="/bin/false", CXX="/bin/false"
-    )
+    result = run_setup(tree, "build_ext", "--build-lib", "built", CC="/bin/false", CXX="/bin/false")
     assert list(tree.rglob("*.so")) == []
     for name in ("cpu", *library._CHOICES[None]):
         assert f"note: elmore.kernels._{name} was not built" in result.stdout

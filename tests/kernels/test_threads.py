@@ -1,4 +1,4 @@
-"""Many callers at once, processes that fork, calls that fail, and a long life: nothing is shared."""
+"""Many callers at once, processes that fork, calls that fail, a long life: nothing is shared."""
 
 import os
 from concurrent.futures import ThreadPoolExecutor

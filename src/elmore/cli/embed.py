@@ -52,7 +52,7 @@ def embed(
     vocabulary: options.Vocabulary = None,
     device: options.Device = "cpu",
     precision: options.PrecisionOption = Precision.F32,
-    tokens_per_batch: options.TokensPerBatch = 1024,
+    tokens_per_batch: options.TokensPerBatch = 2048,
     max_sentence_tokens: options.MaxSentenceTokens = 10_000,
     as_json: options.Json = False,
 ) -> None:

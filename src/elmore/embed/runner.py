@@ -28,7 +28,7 @@ Array = NDArray[np.float32]
 Tokens = Sequence[str]
 
 # Batches are cut from windows of this many, so that sentences of like length meet.
-BATCHES_IN_WINDOW = 8
+BATCHES_IN_WINDOW = 4
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

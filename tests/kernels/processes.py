@@ -12,7 +12,7 @@ def run_python(script: str, *arguments: object, **environment: str) -> subproces
     settings = {
         **os.environ,
         "ELMORE_KERNEL_FOLDER": str(variants.GIVEN_FOLDER),
-        "PYTHONPATH": str(libraries.ROOT),
+        "PYTHONPATH": os.pathsep.join([str(libraries.ROOT), os.environ.get("PYTHONPATH", "")]),
         **environment,
     }
     return subprocess.run(

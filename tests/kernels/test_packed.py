@@ -197,7 +197,6 @@ def test_a_changed_weight_is_read_at_once(kernel, name):
     assert torch.equal(lstms.read(bilm, CASE).layers, after)
 
 
-@pytest.mark.xfail(strict=True, reason="what BiLM keeps is compared by weights alone")
 @pytest.mark.parametrize("name", ["cell_clip", "output_clip", "forget_bias", "has_residuals"])
 def test_a_changed_setting_is_read_at_once(kernel, name):
     bilm = CASE.build()

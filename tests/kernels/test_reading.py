@@ -13,6 +13,7 @@ import torch
 from hypothesis import given, settings
 
 from elmore.config import Precision
+from elmore.kernels import reading
 from elmore.kernels.library import find_kernel
 from elmore.model.packed_bilm import freeze
 from elmore.model.state import BiLMState
@@ -125,9 +126,15 @@ def assert_same_alone(reader, case, sentences):
 
 
 @pytest.mark.parametrize("precision", Precision)
-def test_threads_change_no_bit(variant, precision):
-    for lengths in [(9,), (7, 4), (6, 1, 3, 8)]:
-        case = Case(lengths=lengths, output_dim=33, cell_dim=70)
+def test_threads_change_no_bit(variant, precision, monkeypatch):
+    monkeypatch.setattr(reading, "MIN_TEAM_BYTES", 0)  # small weights, and still a team
+    cases = [
+        Case(lengths=(300,), output_dim=130, cell_dim=130),  # time for threads to lose each other
+        Case(lengths=(7, 4), output_dim=33, cell_dim=70),
+        Case(lengths=(6, 1), output_dim=33, cell_dim=33, has_projection=False),
+        Case(lengths=(6, 1, 3, 8, 2, 2), output_dim=33, cell_dim=70),
+    ]
+    for case in cases:
         reader = freeze(case.build(), precision=precision)
         before = torch.get_num_threads()
         found = []

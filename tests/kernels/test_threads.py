@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from elmore.embed.embedder import Embedder
+from elmore.kernels import reading
 from elmore.kernels.threads import run_together, split_evenly
 from tests import tiny
 from tests.kernels import lstms, variants
@@ -26,7 +27,8 @@ def variant(request):
 
 
 @pytest.fixture
-def two_threads():
+def two_threads(monkeypatch):
+    monkeypatch.setattr(reading, "MIN_TEAM_BYTES", 0)  # small weights, and still a team
     before = torch.get_num_threads()
     torch.set_num_threads(2)
     yield
@@ -48,7 +50,7 @@ def call_at_once(work):
 def test_many_callers_of_one_network_get_the_bits_of_one(variant, two_threads):
     cases = [
         Case(lengths=lengths, output_dim=17, cell_dim=33)
-        for lengths in [(9,), (3, 5), (4, 4, 2, 1), tuple(range(1, 20))]
+        for lengths in [(9,), (3, 5), (4, 4, 2, 1, 1), tuple(range(1, 20))]
     ]
     bilm = cases[0].build()
     wanted = [lstms.read(bilm, case).layers for case in cases]
@@ -113,7 +115,7 @@ def test_an_error_in_one_call_is_raised_when_all_are_done(two_threads, failing):
 def test_an_error_in_one_direction_reaches_the_caller(two_threads, monkeypatch):
     """A direction whose weights were taken away fails; the next call works."""
     with variants.using("avx2"):
-        case = Case(lengths=(3, 2, 2))
+        case = Case(lengths=(3, 2, 2, 1, 1))
         bilm = case.build()
         wanted = lstms.read(bilm, case).layers
         with monkeypatch.context() as broken:
@@ -143,12 +145,14 @@ def test_rows_are_divided_without_gap_or_overlap():
 FORK = """
 import multiprocessing, os, sys, warnings
 import torch
+from elmore.kernels import reading
 from tests.kernels import lstms
 from tests.kernels.lstms import Case
 
+reading.MIN_TEAM_BYTES = 0
 warnings.simplefilter("ignore")  # of forking with threads, which is the point here
 torch.set_num_threads(2)
-cases = [Case(lengths=(5, 3, 2), output_dim=17, cell_dim=33), Case(lengths=(4,))]
+cases = [Case(lengths=(5, 3, 2, 1, 1, 1), output_dim=17, cell_dim=33), Case(lengths=(4,))]
 bilms = [case.build() for case in cases]
 wanted = [lstms.read(bilm, case).layers for bilm, case in zip(bilms, cases)]
 
@@ -163,6 +167,7 @@ def is_same(place):
         for layers in (lstms.read(bilms[place], cases[place]).layers, trained.layers.detach())
     )
 
+assert is_same(0) and is_same(1), "before the fork"
 child = os.fork()
 if child == 0:
     os._exit(0 if is_same(0) and is_same(1) else 1)
@@ -188,12 +193,14 @@ LIFE = """
 import resource, sys
 import torch
 from pathlib import Path
+from elmore.kernels import reading
 from elmore.model.packed_bilm import freeze
 from tests.kernels import lstms
 from tests.kernels.lstms import Case
 
+reading.MIN_TEAM_BYTES = 0
 torch.set_num_threads(2)
-case = Case(lengths=(2, 1, 1))
+case = Case(lengths=(2, 1, 1, 1, 1))
 single = Case(lengths=(2,))
 bilm = case.build()
 packed = freeze(bilm)

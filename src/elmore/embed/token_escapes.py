@@ -39,12 +39,17 @@ def unescape_token(text: str) -> str:
 
 def join_escaped(tokens: Sequence[str]) -> str:
     """Return a sentence as one line of escaped tokens, a tab between them."""
+    if all(tokens) and not _TO_ESCAPE.search("".join(tokens)):  # nearly always
+        return "\t".join(tokens)
     return "\t".join(map(escape_token, tokens))
 
 
 def split_escaped(line: str) -> list[str]:
     """Return the tokens that `join_escaped` joined."""
-    return [unescape_token(text) for text in line.split("\t")] if line else []
+    if not line:
+        return []
+    texts = line.split("\t")
+    return [unescape_token(text) for text in texts] if "\\" in line else texts
 
 
 def _escape_character(character: str) -> str:

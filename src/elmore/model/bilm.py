@@ -158,11 +158,17 @@ class BiLM(nn.Module):
 
     def _pack(self, kernel: Kernel) -> PackedReader:
         """Return the LSTMs as they are now, packed; the last copy is kept while it is true."""
-        version = version_of(self._lstm_weights())
-        if self._packed is None or self._packed[0] != (kernel.name, version):
+        settings = [
+            (lstm.cell_clip, lstm.output_clip, lstm.forget_bias)
+            for lstms in self.directions
+            for lstm in lstms
+        ]
+        version = (kernel.name, self.has_residuals, settings, version_of(self._lstm_weights()))
+        kept = self._packed  # read once: another thread may replace it
+        if kept is None or kept[0] != version:
             packed = pack_lstms(kernel, self.directions, has_residuals=self.has_residuals)
-            self._packed = ((kernel.name, version), packed)
-        return self._packed[1]
+            kept = self._packed = (version, packed)
+        return kept[1]
 
     def _read_with_torch(self, tokens: Tensor, packing: Packing, start: BiLMState) -> Reading:
         directions: dict[int, _Direction] = {}

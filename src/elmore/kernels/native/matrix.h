@@ -316,7 +316,7 @@ __attribute__((noinline)) void multiply_tile(const Rows<P>& rows, const Matrix& 
   constexpr int kVectors = 2 * kPanels;
   const char* panels[kPanels];
   const int64_t panel_bytes = P::panel_bytes(matrix.num_inputs);
-  const int64_t skipped = panel_bytes / P::num_units(matrix.num_inputs) * first_unit;
+  const int64_t skipped = first_unit * kPanel * P::kGroupBytes;
   for (int p = 0; p < kPanels; ++p)
     panels[p] = matrix.panels + (panel + p) * panel_bytes + skipped;
   if constexpr (P::kBlocksInputs) {

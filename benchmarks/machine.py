@@ -2,10 +2,13 @@
 
 import os
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import torch
+
+from elmore.config import Precision
+from elmore.kernels.library import describe_kernel, find_kernel
+from elmore.kernels.tokens import PackedLinear
 
 _EXTENSIONS = ("avx", "avx2", "fma", "avx512f", "avx512_bf16", "avx512_vnni", "avx_vnni", "amx_")
 _SIDE = 2048
@@ -21,7 +24,7 @@ def describe_machine() -> dict[str, str]:
         "cores": str(os.cpu_count()),
         "torch": f"{torch.__version__}, {torch.get_num_threads()} threads, "
         f"{torch.backends.cpu.get_cpu_capability()}",
-        "elmore's engine": describe_engine(),
+        "elmore's engine": describe_kernel(),
     }
 
 
@@ -36,23 +39,16 @@ def read_cpu(path: Path) -> tuple[str, list[str]]:
     return values.get("model name", "unknown"), values.get("flags", "").split()
 
 
-def describe_engine() -> str:
-    """Return which kernel elmore uses here."""
-    try:
-        from elmore.kernels.library import describe_kernel  # noqa: PLC0415  optional
-    except ImportError:
-        return "plain torch"
-    return describe_kernel()
-
-
 def native_gemm_gflops() -> float | None:
     """Return the speed of elmore's own f32 product at 2048 x 2048 x 2048, if it has one."""
-    try:
-        from elmore import kernels  # noqa: PLC0415  optional
-    except ImportError:
+    kernel = find_kernel()
+    if kernel is None:
         return None
-    measure: Callable[[int], float] | None = getattr(kernels, "gemm_gflops", None)
-    return measure(_SIDE) if measure else None
+    weight, rows = torch.randn(_SIDE, _SIDE), torch.randn(_SIDE, _SIDE)
+    layer = PackedLinear(kernel, weight, torch.zeros(_SIDE), precision=Precision.F32)
+    started = time.perf_counter()
+    layer.apply(rows)
+    return 2 * _SIDE**3 / (time.perf_counter() - started) / 1e9
 
 
 class GemmLimit:

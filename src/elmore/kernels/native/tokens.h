@@ -87,22 +87,27 @@ inline void find_strongest_alone(const Table& table, const int32_t* units, int64
   if (winner) *winner = window_of_best;
 }
 
-// Writes (tokens, filters), rows `stride` apart.
+// Writes (tokens, filters), rows `stride` apart. A few filters are done for all tokens before the
+// next few: what the table has of them, for the letters that words are made of, stays in the cache.
 inline void strongest_responses(const Spelling& spelling, const Table& table, float* strongest,
                                 int64_t stride, int32_t* winners) {
-  for (int64_t token = 0; token < spelling.num_tokens; ++token) {
-    const int32_t* units = spelling.units + token * spelling.max_chars;
-    const int64_t num_windows = spelling.num_windows(token, table.width);
-    float* to = strongest + token * stride;
-    int32_t* won = winners ? winners + token * table.num_filters : nullptr;
-    int64_t filter = 0;
-    for (; filter + 4 * kLanes <= table.num_filters; filter += 4 * kLanes)
-      find_strongest<4>(table, units, num_windows, filter, to + filter, won ? won + filter : won);
-    for (; filter + kLanes <= table.num_filters; filter += kLanes)
-      find_strongest<1>(table, units, num_windows, filter, to + filter, won ? won + filter : won);
-    for (; filter < table.num_filters; ++filter)
-      find_strongest_alone(table, units, num_windows, filter, to + filter,
-                           won ? won + filter : won);
+  constexpr int64_t kMany = 4 * kLanes;
+  for (int64_t filter = 0; filter < table.num_filters;) {
+    const int64_t left = table.num_filters - filter;
+    const int64_t done = left >= kMany ? kMany : left >= kLanes ? kLanes : 1;
+    for (int64_t token = 0; token < spelling.num_tokens; ++token) {
+      const int32_t* units = spelling.units + token * spelling.max_chars;
+      const int64_t num_windows = spelling.num_windows(token, table.width);
+      float* to = strongest + token * stride + filter;
+      int32_t* won = winners ? winners + token * table.num_filters + filter : nullptr;
+      if (done == kMany)
+        find_strongest<4>(table, units, num_windows, filter, to, won);
+      else if (done == kLanes)
+        find_strongest<1>(table, units, num_windows, filter, to, won);
+      else
+        find_strongest_alone(table, units, num_windows, filter, to, won);
+    }
+    filter += done;
   }
 }
 

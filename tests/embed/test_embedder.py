@@ -1,11 +1,15 @@
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
 
 import elmore
-from elmore.embed.embedder import Embedder
+from elmore.embed.embedder import Embedder, load
 from elmore.embed.layer_choice import LayerChoice
-from elmore.errors import ConfigError, DataError, ElmoreError
+from elmore.errors import ConfigError, DataError, ElmoreError, ModelError
 from elmore.model.scalar_mix import ScalarMix
 from elmore.weights.bilm_tf_arrays import to_arrays
 from elmore.weights.bilm_tf_options import make_options
@@ -276,3 +280,74 @@ def test_the_default_model_says_that_it_is_untrained():
 def test_two_default_models_are_one():
     first, second = elmore.load(), elmore.load()
     assert first.model.fingerprint() == second.model.fingerprint()
+
+
+def test_a_loaded_model_has_given_up_its_weights(tmp_path):
+    tiny.model().save_pretrained(tmp_path / "model")
+    embedder = load(tmp_path / "model")
+    if not embedder.has_own_weights:
+        pytest.skip("torch computes here, with the model's own weights")
+    assert embedder.model.fingerprint() == tiny.model().fingerprint()
+    assert embedder.vector_dim == 10
+    for use in (
+        lambda: embedder.model.save_pretrained(tmp_path / "copy"),
+        embedder.model.state_dict,
+        lambda: embedder.model.to("cpu"),
+        lambda: embedder.model.batch([["a"]]),
+        lambda: Embedder(embedder.model),
+    ):
+        with pytest.raises(ModelError, match="load_model"):
+            use()
+
+
+def test_precisions_come_close_to_each_other():
+    model = tiny.model(tiny.byte_config(cell_dim=64, output_dim=32), scale=0.2)
+    sentences = [["the", "bank"], ["of", "a", "river"]]
+    exact = np.concatenate(Embedder(model).embed(sentences))
+    for precision, bound in (("bf16", 0.02), ("int8", 0.04)):
+        found = np.concatenate(Embedder(model, precision=precision).embed(sentences))
+        error = np.linalg.norm(found - exact) / np.linalg.norm(exact)
+        assert 0 < error < bound
+    with pytest.raises(ConfigError, match="f32, bf16, int8"):
+        Embedder(model, precision="f64")
+
+
+def test_weights_of_several_types_are_left_to_torch():
+    model = tiny.model()
+    model.bilm.token_encoder.highways.to(torch.float64)
+    with pytest.raises(RuntimeError, match="dtype"):
+        Embedder(model).embed([["a"]])
+
+
+def test_a_fork_while_another_thread_embeds_does_not_hang():
+    script = """
+import os, signal, sys, threading, time
+from elmore.embed.embedder import Embedder
+from tests import tiny
+embedder = Embedder(tiny.model(), cache_size=5)
+wanted = embedder.embed([["a", "b"]])[0].tobytes()
+is_done = False
+def work():
+    while not is_done:
+        embedder.embed([[f"w{n}" for n in range(50)]])
+thread = threading.Thread(target=work); thread.start()
+for _ in range(10):
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)
+        os._exit(embedder.embed([["a", "b"]])[0].tobytes() != wanted)
+    assert os.waitpid(child, 0)[1] == 0
+is_done = True
+thread.join()
+threading.Thread(target=lambda: (time.sleep(0.3), embedder.embed([["c"]]))).start()
+"""
+    root = Path(__file__).parents[2]
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", script],
+        cwd=root,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")

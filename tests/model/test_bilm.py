@@ -103,3 +103,49 @@ def test_a_gpu_gives_the_same_numbers(model):
     on_gpu = model.to("cuda").bilm(batch.to("cuda")).layers.cpu()
     model.to("cpu")
     torch.testing.assert_close(on_gpu, on_cpu, atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("kernel", ["native", "torch"])
+def test_autocast_reaches_both_directions(monkeypatch, kernel):
+    if kernel == "torch":
+        monkeypatch.setenv("ELMORE_KERNEL", "torch")
+    model = tiny.model()
+    batch = model.batch([["a", "bank"], ["of"]])
+    exact = model.bilm(batch).layers
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        with torch.autocast("cpu", dtype=torch.bfloat16), torch.no_grad():
+            found = model.bilm(batch).layers
+    finally:
+        torch.set_num_threads(before)
+    torch.testing.assert_close(found.float(), exact.detach(), atol=0.1, rtol=0.1)
+
+
+def test_a_wrapped_layer_is_called():
+    class Doubled(torch.nn.Module):
+        def __init__(self, lstm):
+            super().__init__()
+            self.lstm = lstm
+            self.bias = lstm.bias
+
+        def forward(self, *arguments):
+            output, hidden, cell = self.lstm(*arguments)
+            return 2 * output, hidden, cell
+
+    model = tiny.model(tiny.byte_config(has_residuals=False))
+    batch = model.batch([["a", "bank"]])
+    plain = model.bilm(batch).layers
+    for lstms in (model.bilm.forward_lm, model.bilm.backward_lm):
+        lstms[1] = Doubled(lstms[1])
+    doubled = model.bilm(batch).layers
+    torch.testing.assert_close(doubled[2], 2 * plain[2], atol=1e-5, rtol=1e-5)
+
+
+def test_a_hook_is_called():
+    model = tiny.model()
+    seen = []
+    model.bilm.forward_lm[0].register_forward_hook(lambda *_: seen.append(1))
+    with torch.no_grad():
+        model.bilm(model.batch([["a"]]))
+    assert seen == [1]

@@ -103,6 +103,7 @@ class Embedder:
         max_sentence_tokens: int = 10_000,
         precision: Precision | str = Precision.F32,
     ) -> None:
+        model.require_weights()
         if state not in list(StatePolicy):
             raise ConfigError(f"state is {state!r}; choose one of: {', '.join(StatePolicy)}")
         if language not in list(Language):

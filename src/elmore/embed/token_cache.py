@@ -4,11 +4,13 @@ The vectors stand in one table, and a batch points into it. A token's vector has
 whether it was there already or not: encoding it does not depend on what is encoded beside it.
 """
 
+import os
 from collections import OrderedDict
 from collections.abc import Sequence
 from itertools import chain
 from threading import Lock
 from typing import Any
+from weakref import WeakSet
 
 import numpy as np
 import torch
@@ -23,6 +25,9 @@ from elmore.text.batches import NUM_MARKERS, Speller, place_tokens
 TOKENS_AT_ONCE = 256
 
 
+_caches: "WeakSet[TokenCache]" = WeakSet()
+
+
 class TokenCache:
     """The least recently used tokens make room for new ones."""
 
@@ -35,6 +40,7 @@ class TokenCache:
         self._places: OrderedDict[str, int] = OrderedDict()
         self._free: list[int] = []
         self._lock = Lock()  # a server's threads share one table
+        _caches.add(self)
         self._vectors = self._encode([], with_markers=True)  # (2 + capacity, D)
 
     def find(self, sentences: Sequence[Sequence[str]]) -> Tensor:
@@ -69,6 +75,14 @@ class TokenCache:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state, _lock=Lock())
+        _caches.add(self)
+
+    def begin_anew_after_fork(self) -> None:
+        """Let go of a lock whose owner is not in this process; what it was changing may be half."""
+        if self._lock.locked():
+            self._lock = Lock()
+            self._places.clear()
+            self._free = list(range(NUM_MARKERS, len(self._vectors)))
 
     def _make_room(self, num_wanted: int) -> None:
         """Grow the table to its size, or further for a batch of more distinct tokens than that."""
@@ -119,3 +133,12 @@ def _put_rows(table: Tensor, places: Tensor, rows: Tensor) -> None:
 def _as_bytes(table: Tensor) -> NDArray[np.uint8]:
     """Return the same memory for numpy, which has no bfloat16."""
     return table.view(torch.uint8).numpy()
+
+
+def _begin_anew_after_fork() -> None:
+    for cache in list(_caches):
+        cache.begin_anew_after_fork()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_anew_after_fork)

@@ -19,6 +19,9 @@ logger = logging.getLogger(__name__)
 
 TORCH = "torch"
 
+# Changes together with elmore_interface() of exports.cpp.
+_INTERFACE = 1
+
 
 class Feature(IntFlag):
     """What a CPU can do; cpu.cpp gives these numbers."""
@@ -196,10 +199,13 @@ def _load(name: str, folder: Path) -> Kernel | None:
             getattr(functions, function).argtypes = arguments
     except (OSError, AttributeError):  # as above
         return None
+    if functions.elmore_interface() != _INTERFACE:  # left from another version
+        return None
     return Kernel(name=name, functions=functions, panel=functions.elmore_panel())
 
 
 _SIGNATURES: dict[str, tuple[type, list[object]]] = {
+    "elmore_interface": (c_int32, []),
     "elmore_panel": (c_int64, []),
     "elmore_packed_bytes": (c_int64, [c_int32, c_int64, c_int64]),
     "elmore_pack": (

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from elmore.config import Precision
 from elmore.kernels import library
+from elmore.kernels.checks import check_floats
 from elmore.kernels.library import Kernel, check
 
 LARGE_PAGE = 2 << 20
@@ -32,6 +33,7 @@ class PackedMatrix:
     def __init__(
         self, kernel: Kernel, weight: Tensor, *, precision: Precision, num_parts: int = 1
     ) -> None:
+        check_floats("a weight", weight, weight.shape)
         weight = weight.detach()
         num_outputs, num_inputs = weight.shape
         sources = interleave(num_outputs, num_parts=num_parts, panel=kernel.panel)
@@ -90,6 +92,7 @@ def interleave(num_outputs: int, *, num_parts: int, panel: int) -> NDArray[np.in
 
 def interleave_numbers(numbers: Tensor, *, num_parts: int, panel: int) -> Tensor:
     """Bring (O,) numbers, a bias, into the order of the panels; zero where there is no output."""
+    check_floats("a bias", numbers, (len(numbers),))
     places = torch.from_numpy(interleave(len(numbers), num_parts=num_parts, panel=panel)).long()
     return torch.where(places < 0, 0.0, numbers.detach()[places.clamp(min=0)]).contiguous()
 

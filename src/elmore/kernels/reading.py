@@ -3,6 +3,7 @@
 Shapes: L LSTM layers, N tokens in all, B sentences, D one direction, C cells.
 """
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
@@ -99,6 +100,14 @@ class PackedReader:
         self.directions = [list(layers) for layers in directions]
         self.precision = precision
         self.has_residuals = has_residuals
+        widths = {
+            width
+            for layers in self.directions
+            for layer in layers
+            for width in (layer.input.num_inputs, layer.num_outputs)
+        }
+        if len(widths) != 1:
+            raise ValueError(f"expected layers of one width, got {sorted(widths)}")
 
     def read(self, tokens: Tensor, plan: ReadingPlan, hidden: Tensor, cell: Tensor) -> Reading:
         """Read flat (N, D) tokens from (2, L, B, D) and (2, L, B, C) in packed order."""
@@ -149,7 +158,9 @@ class PackedReader:
     def _check(self, tokens: Tensor, plan: ReadingPlan, hidden: Tensor, cell: Tensor) -> None:
         layer = self.directions[0][0]
         states = (2, len(self.directions[0]), plan.step_sizes[0] if plan.step_sizes else 0)
-        check_floats("tokens", tokens, (len(plan.places[0]), layer.input.num_inputs))
+        check_floats("tokens", tokens, (sum(plan.step_sizes), layer.input.num_inputs))
+        if any(len(places) != len(tokens) for places in plan.places):
+            raise ValueError(f"expected the places of {len(tokens)} tokens in each direction")
         check_floats("hidden states", hidden, (*states, layer.num_outputs))
         check_floats("cells", cell, (*states, layer.num_cells))
 
@@ -164,4 +175,5 @@ class PackedReader:
         layer = self.directions[0][0]
         read_at_each_step = [layer.state] + ([layer.projection] if layer.projection else [])
         is_large = sum(matrix.num_bytes for matrix in read_at_each_step) >= MIN_TEAM_BYTES
-        return torch.get_num_threads() if is_large else 1
+        num_panels = layer.state.num_panels // 4
+        return min(torch.get_num_threads(), os.cpu_count() or 1, num_panels) if is_large else 1

@@ -27,6 +27,7 @@ class PackedLinear:
         self, kernel: Kernel, weight: Tensor, bias: Tensor, *, precision: Precision
     ) -> None:
         self.matrix = PackedMatrix(kernel, weight, precision=precision)
+        check_floats("a bias", bias, (len(weight),))
         self.bias = bias.detach().clone()
         self.precision = precision
 
@@ -166,7 +167,5 @@ def scatter_gradient(
 
 def _run_by_rows(work: Callable[[slice], None], num_rows: int) -> None:
     """Let each thread have its rows; results are the same however they are split."""
-    if num_rows < 2 * ROWS_A_THREAD:
-        work(slice(0, num_rows))
-    else:
-        run_together(*(partial(work, rows) for rows in split_evenly(num_rows)))
+    parts = split_evenly(num_rows, least=ROWS_A_THREAD)
+    run_together(*(partial(work, rows) for rows in parts))

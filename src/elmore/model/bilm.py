@@ -4,10 +4,10 @@ Shapes: L LSTM layers, B sentences, N their tokens in all, D one direction, C ce
 """
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
@@ -20,7 +20,7 @@ from elmore.model.lstm import ProjectedLSTM
 from elmore.model.packed_reader import pack_lstms, read_packed, version_of, weights_of
 from elmore.model.packing import Packing, invert, pack
 from elmore.model.state import BiLMState, repeat_state
-from elmore.model.token_encoder import TokenEncoder
+from elmore.model.token_encoder import Highway, TokenEncoder
 from elmore.text.batches import Batch
 
 
@@ -111,9 +111,25 @@ class BiLM(nn.Module):
 
     def find_kernel(self) -> Kernel | None:
         """Return what computes single precision on the CPU; anything else is torch's."""
-        weights = [self.initial_hidden, *self._lstm_weights()]
+        weights = itertools.chain(self.parameters(), self.buffers())
         is_plain = all(w.dtype == torch.float32 and w.device.type == "cpu" for w in weights)
-        return find_kernel() if is_plain else None
+        return find_kernel() if is_plain and self._has_plain_layers() else None
+
+    def _has_plain_layers(self) -> bool:
+        """Whether no layer was wrapped, replaced or given a hook, which a kernel would pass by."""
+        layers = [*self.forward_lm, *self.backward_lm, *self.token_encoder.highways]
+        return all(
+            type(layer) in (ProjectedLSTM, Highway)
+            and not layer._forward_hooks
+            and not layer._forward_pre_hooks
+            and not layer._backward_hooks
+            for layer in layers
+        )
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        """Forget the packed copy where torch moves or converts the weights."""
+        self._packed = None
+        return super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
 
     def _needs_gradient(self, tokens: Tensor, start: BiLMState) -> bool:
         return torch.is_grad_enabled() and any(

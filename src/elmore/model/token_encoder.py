@@ -3,8 +3,8 @@
 Shapes: U distinct tokens, C characters, E char dim, F filters, D the token vector.
 """
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
@@ -57,6 +57,11 @@ class CharacterCNN(nn.Module):
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what can be made again."""
         return {**self.__dict__, "_kept": None}
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        """Forget the tables where torch moves or converts the weights."""
+        self._kept = None
+        return super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
 
     def _convolutions(self) -> list[nn.Linear]:
         return [layer for layer in self.filters if isinstance(layer, nn.Linear)]

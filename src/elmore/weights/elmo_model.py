@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self, cast
@@ -54,6 +54,15 @@ class ElmoModel(
         """Give up the weights, where a packed copy of them is all that is needed."""
         self._released = self.fingerprint()
         self.bilm = self.bilm.to("meta")
+
+    def state_dict(self, *arguments: Any, **settings: Any) -> Any:
+        """Return the weights, as torch does."""
+        self.require_weights()
+        return super().state_dict(*arguments, **settings)
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        self.require_weights()
+        return super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
 
     def require_weights(self) -> None:
         """Refuse what cannot be done without weights."""

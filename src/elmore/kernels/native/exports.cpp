@@ -74,7 +74,7 @@ int32_t with_precision(int32_t precision, Work work) {
         work(F32{});
     }
     return 0;
-  } catch (const std::bad_alloc&) {
+  } catch (const std::exception&) {
     return 1;
   }
 }
@@ -83,6 +83,9 @@ int32_t with_precision(int32_t precision, Work work) {
 
 #pragma GCC visibility push(default)
 extern "C" {
+
+// Changes with every change of a function or structure here; library.py has the same number.
+int32_t elmore_interface() { return 1; }
 
 // Outputs in a panel.
 int64_t elmore_panel() { return kPanel; }

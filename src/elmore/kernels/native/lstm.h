@@ -7,6 +7,7 @@
 // panel of cells are neighbours, so that a tile holds all that an update of these cells needs.
 #pragma once
 
+#include <numeric>
 #include <vector>
 
 #include "matrix.h"
@@ -37,6 +38,7 @@ struct Steps {
   int64_t number;
 
   int64_t num_sentences() const { return number ? sizes[0] : 0; }
+  int64_t num_rows() const { return std::accumulate(sizes, sizes + number, int64_t{0}); }
 };
 
 // What a layer hands on of each row, besides its state. Pointers may be null.
@@ -141,7 +143,8 @@ class LayerRun {
   LayerRun(const Layer& layer, const Steps& steps, int team_size)
       : layer_(layer),
         steps_(steps),
-        rows_at_once_(std::max(steps.num_sentences(), kInputGatesAtOnce / gates_width())),
+        rows_at_once_(std::min(
+            steps.num_rows(), std::max(steps.num_sentences(), kInputGatesAtOnce / gates_width()))),
         hidden_(steps.num_sentences(), layer.num_outputs),
         cells_(steps.num_sentences(), layer.num_cells),
         shown_(steps.num_sentences(), layer.num_cells),

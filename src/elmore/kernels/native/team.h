@@ -8,7 +8,7 @@
 #include <immintrin.h>
 
 #include <atomic>
-#include <system_error>
+#include <exception>
 #include <thread>
 #include <vector>
 
@@ -30,7 +30,7 @@ class Team {
           while (!has_begun_.load(std::memory_order_acquire)) std::this_thread::yield();
           work(member);
         });
-    } catch (const std::system_error&) {
+    } catch (const std::exception&) {
     }
     size_ = (int)others.size() + 1;
     has_begun_.store(true, std::memory_order_release);

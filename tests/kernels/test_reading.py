@@ -134,7 +134,7 @@ def test_threads_change_no_bit(variant, precision, monkeypatch):
         Case(lengths=(6, 1), output_dim=33, cell_dim=33, has_projection=False),
         Case(lengths=(6, 1, 3, 8, 2, 2), output_dim=33, cell_dim=70),
     ]
-    for case in cases:
+    for case in cases if find_kernel() else cases[1:]:  # torch has no teams
         reader = freeze(case.build(), precision=precision)
         before = torch.get_num_threads()
         found = []

@@ -223,7 +223,9 @@ def memory():
 
 live(300)
 before = memory()
-live(5000)
+live(1000)
+torch.set_num_threads(1)
+live(4000)
 print((memory() - before) / 2**20)
 """
 

@@ -75,7 +75,7 @@ PrecisionOption = Annotated[
     typer.Option(
         "--precision",
         help="f32: exact. bf16, int8: half and a quarter of the memory, faster on most CPUs, "
-        "vectors about 0.5 % and 1 % off.",
+        "vectors about 0.4 % and 2 % off.",
     ),
 ]
 TokensPerBatch = Annotated[

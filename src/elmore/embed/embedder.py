@@ -88,7 +88,7 @@ class Embedder:
     is. `tokens_per_batch` bounds memory and `cache_size` the context-free vectors kept; neither
     changes a result. Under policy `reset` a vector depends on its sentence alone, to the bit.
     `precision` is that of the weights: `bf16` and `int8` take a half and a quarter of the memory,
-    and give vectors that differ by about 0.5 % and 1 %.
+    and give vectors that differ by about 0.4 % and 2 %.
     """
 
     def __init__(

@@ -24,7 +24,15 @@ VARIANTS = {
 # For tests alone: the code of AVX-512, 16 lanes at once, on a CPU that has 8.
 WIDE = [*AVX2, "-DELMORE_WIDE"]
 # -ffp-contract=off: the code says itself where a product and a sum are rounded once.
-FLAGS = ["-std=c++17", "-O3", "-ffp-contract=off", "-fvisibility=hidden", "-Wno-psabi", "-g0"]
+FLAGS = [
+    "-std=c++17",
+    "-O3",
+    "-ffp-contract=off",
+    "-fvisibility=hidden",
+    "-Wno-psabi",
+    "-g0",
+    "-pthread",
+]
 
 
 def describe_libraries() -> list[Extension]:
@@ -40,6 +48,7 @@ def describe_libraries() -> list[Extension]:
             sources=[str(NATIVE / source)],
             depends=[str(path) for path in sorted(NATIVE.iterdir())],
             extra_compile_args=[*FLAGS, *flags],
+            extra_link_args=["-pthread"],
             optional=True,
         )
         for name, (source, flags) in sources.items()

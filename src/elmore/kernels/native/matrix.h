@@ -67,7 +67,7 @@ struct Output {
 // A packed weight matrix; the plain C form of it is in exports.cpp.
 struct Matrix {
   const char* panels;
-  const float* scales;  // int8: a scale, then a correction, for each output
+  const float* scales;  // int8: a scale for each output, then a correction, a whole number
   int64_t num_inputs;
   int64_t num_panels;
 };
@@ -90,22 +90,8 @@ struct F32 {
 
   static void pack_group(const float* weights, char* to, float) { std::memcpy(to, weights, 4); }
 
-  template <int kRows, int kVectors>
-  static void sum(const Unit* rows, int64_t row_stride, const char* const* panels, int64_t units,
-                  Floats sums[kRows][kVectors]) {
-    for (int64_t unit = 0; unit < units; ++unit) {
-      Floats weights[kVectors];
-#pragma GCC unroll 16
-      for (int v = 0; v < kVectors; ++v)
-        weights[v] = load((const float*)panels[v / 2] + unit * kPanel + v % 2 * kLanes);
-#pragma GCC unroll 16
-      for (int row = 0; row < kRows; ++row) {
-        const Floats x = fill(rows[row * row_stride + unit]);
-#pragma GCC unroll 16
-        for (int v = 0; v < kVectors; ++v) sums[row][v] = fused(x, weights[v], sums[row][v]);
-      }
-    }
-  }
+  static Floats load_group(const char* weights) { return load((const float*)weights); }
+  static Floats add(Floats sums, Floats x, Floats weights) { return fused(x, weights, sums); }
 };
 
 inline uint16_t to_bf16(float number) {
@@ -134,22 +120,9 @@ struct BF16 {
     return 1.0f;
   }
 
-  template <int kRows, int kVectors>
-  static void sum(const Unit* rows, int64_t row_stride, const char* const* panels, int64_t units,
-                  Floats sums[kRows][kVectors]) {
-    for (int64_t unit = 0; unit < units; ++unit) {
-      Ints weights[kVectors];
-#pragma GCC unroll 16
-      for (int v = 0; v < kVectors; ++v)
-        weights[v] = load_ints(panels[v / 2] + (unit * kPanel + v % 2 * kLanes) * kGroupBytes);
-#pragma GCC unroll 16
-      for (int row = 0; row < kRows; ++row) {
-        const Ints x = fill(rows[row * row_stride + unit]);
-#pragma GCC unroll 16
-        for (int v = 0; v < kVectors; ++v)
-          sums[row][v] = add_bf16_products(sums[row][v], x, weights[v]);
-      }
-    }
+  static Ints load_group(const char* weights) { return load_ints(weights); }
+  static Floats add(Floats sums, Ints x, Ints weights) {
+    return add_bf16_products(sums, x, weights);
   }
 #else
   using Unit = float;
@@ -160,22 +133,8 @@ struct BF16 {
     return F32::prepare(row, num_inputs, to);
   }
 
-  template <int kRows, int kVectors>
-  static void sum(const Unit* rows, int64_t row_stride, const char* const* panels, int64_t units,
-                  Floats sums[kRows][kVectors]) {
-    for (int64_t unit = 0; unit < units; ++unit) {
-      Floats weights[kVectors];
-#pragma GCC unroll 16
-      for (int v = 0; v < kVectors; ++v)
-        weights[v] = load_bf16(panels[v / 2] + (unit * kPanel + v % 2 * kLanes) * kGroupBytes);
-#pragma GCC unroll 16
-      for (int row = 0; row < kRows; ++row) {
-        const Floats x = fill(rows[row * row_stride + unit]);
-#pragma GCC unroll 16
-        for (int v = 0; v < kVectors; ++v) sums[row][v] = fused(x, weights[v], sums[row][v]);
-      }
-    }
-  }
+  static Floats load_group(const char* weights) { return load_bf16(weights); }
+  static Floats add(Floats sums, Floats x, Floats weights) { return fused(x, weights, sums); }
 #endif
 
   static int64_t num_units(int64_t num_inputs) { return round_up(num_inputs, kGroup) / kGroup; }
@@ -279,23 +238,6 @@ struct INT8 {
   static void prepare_zeros(int64_t num_inputs, Unit* to) {
     std::fill_n((uint8_t*)to, num_units(num_inputs) * sizeof(Unit), (uint8_t)kOffset);
   }
-
-  template <int kRows, int kVectors>
-  static void sum(const Unit* rows, int64_t row_stride, const char* const* panels, int64_t units,
-                  Ints sums[kRows][kVectors]) {
-    for (int64_t unit = 0; unit < units; ++unit) {
-      Ints weights[kVectors];
-#pragma GCC unroll 16
-      for (int v = 0; v < kVectors; ++v)
-        weights[v] = load_group(panels[v / 2] + (unit * kPanel + v % 2 * kLanes) * kGroupBytes);
-#pragma GCC unroll 16
-      for (int row = 0; row < kRows; ++row) {
-        const Ints x = fill(rows[row * row_stride + unit]);
-#pragma GCC unroll 16
-        for (int v = 0; v < kVectors; ++v) sums[row][v] = add(sums[row][v], x, weights[v]);
-      }
-    }
-  }
 };
 
 // Rows as a precision wants its inputs.
@@ -306,7 +248,30 @@ struct Rows {
   const float* scales;  // one a row; int8 only
 };
 
-// ---- A tile: some rows by some panels. Kept out of line, so that the compiler gives each its
+// ---- A tile: some rows by some panels.
+
+// Adds the products of some units of the rows and their weights. Loops of a known length are
+// unrolled, so that the sums stay in registers.
+template <class P, int kRows, int kVectors, class Sums>
+inline void add_products(const typename P::Unit* rows, int64_t row_stride,
+                         const char* const* panels, int64_t units,
+                         Sums (&sums)[kRows][kVectors]) {
+  for (int64_t unit = 0; unit < units; ++unit) {
+    decltype(P::load_group(nullptr)) weights[kVectors];
+#pragma GCC unroll 16
+    for (int v = 0; v < kVectors; ++v)
+      weights[v] =
+          P::load_group(panels[v / 2] + (unit * kPanel + v % 2 * kLanes) * P::kGroupBytes);
+#pragma GCC unroll 16
+    for (int row = 0; row < kRows; ++row) {
+      const auto x = fill(rows[row * row_stride + unit]);
+#pragma GCC unroll 16
+      for (int v = 0; v < kVectors; ++v) sums[row][v] = P::add(sums[row][v], x, weights[v]);
+    }
+  }
+}
+
+// Kept out of line, so that the compiler gives each its
 // registers instead of mixing it with what surrounds the call.
 
 template <class P, int kRows, int kPanels>
@@ -326,7 +291,7 @@ __attribute__((noinline)) void multiply_tile(const Rows<P>& rows, const Matrix& 
 #pragma GCC unroll 16
       for (int v = 0; v < kVectors; ++v)
         sums[row][v] = adds ? load(output.at(row, v / 2) + v % 2 * kLanes) : fill(0.0f);
-    P::template sum<kRows, kVectors>(rows.first + first_unit, rows.stride, panels, units, sums);
+    add_products<P>(rows.first + first_unit, rows.stride, panels, units, sums);
 #pragma GCC unroll 16
     for (int row = 0; row < kRows; ++row)
 #pragma GCC unroll 16
@@ -334,14 +299,15 @@ __attribute__((noinline)) void multiply_tile(const Rows<P>& rows, const Matrix& 
         store(output.at(row, v / 2) + v % 2 * kLanes, sums[row][v]);
   } else {
     Ints sums[kRows][kVectors] = {};
-    P::template sum<kRows, kVectors>(rows.first, rows.stride, panels, units, sums);
+    add_products<P>(rows.first, rows.stride, panels, units, sums);
 #pragma GCC unroll 16
     for (int v = 0; v < kVectors; ++v) {
       const float* scale = matrix.scales + panel * kPanel + v * kLanes;
       const float* correction = scale + matrix.num_panels * kPanel;
 #pragma GCC unroll 16
       for (int row = 0; row < kRows; ++row) {
-        const Floats whole = __builtin_convertvector(sums[row][v], Floats) - load(correction);
+        const Floats whole =
+            __builtin_convertvector(sums[row][v] - load_ints(correction), Floats);
         store(output.at(row, v / 2) + v % 2 * kLanes, whole * load(scale) * rows.scales[row]);
       }
     }
@@ -451,7 +417,8 @@ void pack(const float* weights, int64_t output_stride, int64_t input_stride, int
     }
     if constexpr (std::is_same_v<P, INT8>) {
       scales[output] = scale;
-      scales[num_panels * kPanel + output] = (float)(total * INT8::kOffset);
+      const int32_t correction = (int32_t)(total * INT8::kOffset);
+      std::memcpy(scales + num_panels * kPanel + output, &correction, 4);
     }
   }
 }

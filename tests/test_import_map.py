@@ -18,8 +18,9 @@ MAP = {
     "build": {"config", "model", "text"},
     "weights": {"atomic_file", "build", "config", "errors", "model", "text"},
     "embed": {"atomic_file", "config", "errors", "model", "text", "weights"},
-    "explore": {"config", "embed", "errors"},
-    "cli": {"config", "embed", "errors", "explore", "text", "weights"},
+    "pretrain": {"atomic_file", "config", "errors", "model", "text", "weights"},
+    "explore": {"config", "embed", "errors", "pretrain"},
+    "cli": {"atomic_file", "config", "embed", "errors", "explore", "pretrain", "text", "weights"},
 }
 
 

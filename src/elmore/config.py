@@ -68,13 +68,15 @@ class CharacterConfig:
 
     def __post_init__(self) -> None:
         """Take lists and strings from JSON, and refuse what no network can be built from."""
-        object.__setattr__(self, "units", _choice("units", self.units, Units))
-        object.__setattr__(self, "activation", _choice("activation", self.activation, Activation))
+        object.__setattr__(self, "units", read_choice("units", self.units, Units))
+        object.__setattr__(
+            self, "activation", read_choice("activation", self.activation, Activation)
+        )
         object.__setattr__(self, "filters", _read_filters(self.filters))
-        _check_range("num_units", self.num_units, 1, MAX_VOCABULARY)
-        _check_range("max_chars", self.max_chars, 3, 10_000)
-        _check_range("embedding_dim", self.embedding_dim, 1, MAX_DIM)
-        _check_range("num_highway_layers", self.num_highway_layers, 0, 100)
+        check_range("num_units", self.num_units, 1, MAX_VOCABULARY)
+        check_range("max_chars", self.max_chars, 3, 10_000)
+        check_range("embedding_dim", self.embedding_dim, 1, MAX_DIM)
+        check_range("num_highway_layers", self.num_highway_layers, 0, 100)
         widest = max(width for width, _ in self.filters)
         if widest > self.max_chars:
             raise ConfigError(
@@ -102,10 +104,10 @@ class WordConfig:
 
     def __post_init__(self) -> None:
         """Refuse what no table can be built from."""
-        _check_range("num_words", self.num_words, 1, MAX_VOCABULARY)
-        _check_range("embedding_dim", self.embedding_dim, 1, MAX_DIM)
+        check_range("num_words", self.num_words, 1, MAX_VOCABULARY)
+        check_range("embedding_dim", self.embedding_dim, 1, MAX_DIM)
         if self.max_chars is not None:
-            _check_range("max_chars", self.max_chars, 1, 10_000)
+            check_range("max_chars", self.max_chars, 1, 10_000)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,16 +129,16 @@ class LSTMConfig:
 
     def __post_init__(self) -> None:
         """Refuse what no network can be built from."""
-        _check_range("num_layers", self.num_layers, 1, 100)
-        _check_range("cell_dim", self.cell_dim, 1, MAX_DIM)
-        _check_range("output_dim", self.output_dim, 1, MAX_DIM)
+        check_range("num_layers", self.num_layers, 1, 100)
+        check_range("cell_dim", self.cell_dim, 1, MAX_DIM)
+        check_range("output_dim", self.output_dim, 1, MAX_DIM)
         for name in ("cell_clip", "output_clip"):
             clip = getattr(self, name)
-            if clip is not None and not (_is_number(clip) and clip > 0):
+            if clip is not None and not (is_number(clip) and clip > 0):
                 raise ConfigError(
                     f"{name} is {clip!r:.60}; give a number above 0, or null for no clip"
                 )
-        if not _is_number(self.forget_bias):
+        if not is_number(self.forget_bias):
             raise ConfigError(f"forget_bias is {self.forget_bias!r:.60}; give a number")
         if not self.has_projection and self.output_dim != self.cell_dim:
             raise ConfigError(
@@ -158,6 +160,8 @@ class About:
     language: str | None = None
     license: str | None = None
     notes: str | None = None
+    training: str | None = None
+    """How it was trained and what came of it, in Markdown, for the card."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -209,10 +213,10 @@ class ModelConfig:
         """Read settings saved by `to_json`, of this format or an older one."""
         settings = _upgrade(dict(settings))
         return cls(
-            lstm=_section(LSTMConfig, "lstm", settings.pop("lstm", None)),
+            lstm=read_section(LSTMConfig, "lstm", settings.pop("lstm", None)),
             characters=_optional_section(CharacterConfig, "characters", settings),
             words=_optional_section(WordConfig, "words", settings),
-            about=_section(About, "about", settings.pop("about", {})),
+            about=read_section(About, "about", settings.pop("about", {})),
             **_known(cls, "the model's settings", settings),
         )
 
@@ -229,11 +233,11 @@ def _upgrade(settings: dict[str, Any]) -> dict[str, Any]:
 
 def _optional_section(section: type, name: str, settings: dict[str, Any]) -> Any:
     values = settings.pop(name, None)
-    return None if values is None else _section(section, name, values)
+    return None if values is None else read_section(section, name, values)
 
 
-def _section(section: type, name: str, values: Any) -> Any:
-    """Build one dataclass from a JSON object, naming what does not fit."""
+def read_section(section: type, name: str, values: Any) -> Any:
+    """Build one dataclass from an object of JSON or TOML, naming what does not fit."""
     if not isinstance(values, Mapping):
         raise ConfigError(f"'{name}' is {values!r:.60}; it must be an object of settings")
     try:
@@ -270,7 +274,7 @@ def _fits(value: Any, annotation: str) -> bool:
     if "bool" in annotation:
         return isinstance(value, bool)
     if "float" in annotation:
-        return _is_number(value)
+        return is_number(value)
     if "int" in annotation and "tuple" not in annotation:
         return isinstance(value, int) and not isinstance(value, bool)
     if "str" in annotation:
@@ -278,13 +282,15 @@ def _fits(value: Any, annotation: str) -> bool:
     return True
 
 
-def _is_number(value: Any) -> bool:
+def is_number(value: Any) -> bool:
+    """Tell whether a value is a number that single precision holds."""
     return (
         isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < MAX_NUMBER
     )
 
 
-def _choice(name: str, value: Any, kind: type[StrEnum]) -> StrEnum:
+def read_choice(name: str, value: Any, kind: type[StrEnum]) -> StrEnum:
+    """Return one of the kind's names, whether given as such or as a string."""
     try:
         return kind(value)
     except ValueError:
@@ -292,7 +298,8 @@ def _choice(name: str, value: Any, kind: type[StrEnum]) -> StrEnum:
         raise ConfigError(f"{name} is {value!r:.60}; choose one of: {known}") from None
 
 
-def _check_range(name: str, value: Any, least: int, most: int) -> None:
+def check_range(name: str, value: Any, least: int, most: int) -> None:
+    """Refuse what is not a whole number within bounds."""
     if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
         raise ConfigError(f"{name} is {value!r:.60}; give a whole number from {least} to {most}")
 
@@ -306,6 +313,6 @@ def _read_filters(filters: Any) -> tuple[tuple[int, int], ...]:
     if not 1 <= len(pairs) <= 100:
         raise ConfigError(f"there are {len(pairs)} filters; give from 1 to 100")
     for width, number in pairs:
-        _check_range("a filter's width", width, 1, 10_000)
-        _check_range("a filter's number", number, 1, MAX_DIM)
+        check_range("a filter's width", width, 1, 10_000)
+        check_range("a filter's number", number, 1, MAX_DIM)
     return pairs

@@ -8,8 +8,13 @@ import typer
 from elmore import __version__
 from elmore.cli.convert import convert
 from elmore.cli.embed import embed
+from elmore.cli.evaluate import evaluate
 from elmore.cli.info import info
 from elmore.cli.neighbors import neighbors
+from elmore.cli.plot import plot
+from elmore.cli.prepare import prepare
+from elmore.cli.pretrain import pretrain
+from elmore.cli.score import score
 from elmore.errors import ElmoreError
 
 app = typer.Typer(
@@ -23,6 +28,11 @@ app.command()(embed)
 app.command()(convert)
 app.command()(info)
 app.command()(neighbors)
+app.command()(prepare)
+app.command()(pretrain)
+app.command()(plot)
+app.command()(evaluate)
+app.command()(score)
 
 
 def _print_version(is_asked: bool) -> None:

@@ -222,7 +222,7 @@ class BiLM(nn.Module):
         back_to_flat = invert(places)
         for depth, lstm in enumerate(lstms):
             output, hidden, cell = lstm(
-                x, packing, start.hidden[direction, depth], start.cell[direction, depth]
+                x, packing.step_sizes, start.hidden[direction, depth], start.cell[direction, depth]
             )
             # The residual is part of what the next layer reads, not of what this one remembers.
             x = output + x if self.has_residuals and depth > 0 else output

@@ -3,10 +3,11 @@
 Shapes: N tokens in all, B sentences, D input, C cells, P output.
 """
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor, nn
 
-from elmore.model.packing import Packing
 from elmore.model.rows import extend_rows, extend_weight, lay_out, multiply, round_up
 
 
@@ -39,11 +40,12 @@ class ProjectedLSTM(nn.Module):
         self.forget_bias = forget_bias
 
     def forward(
-        self, x: Tensor, packing: Packing, hidden: Tensor, cell: Tensor
+        self, x: Tensor, step_sizes: Sequence[int], hidden: Tensor, cell: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Read packed (N, D) from (B, P) and (B, C); return packed (N, P) and the final states.
 
-        States stand in packed order, the longest sentence first.
+        `step_sizes` are the rows of each step. States stand in packed order, the longest sentence
+        first.
         """
         gates_of_input = self._gates_of_input(x)
         hidden = extend_rows(hidden, round_up(len(hidden)))
@@ -58,8 +60,8 @@ class ProjectedLSTM(nn.Module):
         stretch[2 * cell.shape[1] : 3 * cell.shape[1]] = 1.0
         outputs, final_hidden, final_cell = [], [], []
         start = 0
-        next_sizes = [*packing.step_sizes[1:], 0]
-        for size, next_size in zip(packing.step_sizes, next_sizes, strict=True):
+        next_sizes = [*step_sizes[1:], 0]
+        for size, next_size in zip(step_sizes, next_sizes, strict=True):
             # Rows past `size` belong to no sentence; they fill a block, and nobody reads them.
             num_rows = round_up(size)
             gates = multiply(

@@ -17,6 +17,8 @@ Ids = NDArray[np.int64]
 BEGIN_SENTENCE, END_SENTENCE, BEGIN_TOKEN, END_TOKEN, FILLER = 256, 257, 258, 259, 260
 NUM_BYTE_UNITS = 261
 SENTENCE_MARKS = {"<S>": BEGIN_SENTENCE, "</S>": END_SENTENCE}
+# What a list of characters must have beside the characters.
+CHARACTER_MARKS = ("<oov>", "<bos>", "<eos>", "<bow>", "<eow>", "<pad>")
 
 
 class Alphabet(Protocol):
@@ -99,7 +101,7 @@ class CharacterAlphabet:
     """
 
     def __init__(self, ids: Mapping[str, int], *, max_chars: int) -> None:
-        for needed in ("<bow>", "<eow>", "<oov>", "<pad>", "<bos>", "<eos>"):
+        for needed in CHARACTER_MARKS:
             if needed not in ids:
                 raise ModelError(f"the model's list of characters lacks {needed!r}; get it again")
         self.max_chars = max_chars

@@ -2,12 +2,14 @@
 
 import bz2
 import codecs
+import glob
 import gzip
+import io
 import lzma
 import re
 import zlib
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
@@ -17,11 +19,17 @@ from elmore.errors import DataError
 from elmore.text.language import Language
 from elmore.text.sentences import split_sentences
 from elmore.text.tokens import split_tokens
+from elmore.text.zstd_stream import open_zstd
 
 # Text that waits for the end of its sentence may grow to this, and then is cut.
 MAX_PENDING_CHARS = 2**20
 
-_OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open}
+_OPENERS: dict[str, Callable[..., Any]] = {
+    ".gz": gzip.open,
+    ".xz": lzma.open,
+    ".bz2": bz2.open,
+    ".zst": open_zstd,
+}
 _WORD_ID = re.compile(r"[0-9]+")
 _SKIPPED_ID = re.compile(r"[0-9]+[-.][0-9]+")
 _NEW_DOCUMENT = re.compile(r"#\s*newdoc\b")
@@ -41,6 +49,26 @@ class TextForm(StrEnum):
 
     CONLLU = "conllu"
     """Universal Dependencies' columns, one word a line."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BadBytes:
+    """Bytes of one line (or of a piece of a very long one) that are not UTF-8."""
+
+    line_number: int
+    byte: int  # the first of them
+    count: int  # how many U+FFFD stand for them
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Excerpt:
+    """Bytes out of a file: whole lines, but for a line too long to be held at once."""
+
+    data: bytes
+    name: str  # of the file, for messages
+    first_line: int = 1
+    starts_file: bool = True
+    continues_line: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -72,32 +100,69 @@ def read_sentences(
     The file is opened when the first sentence is asked for, and closed after the last; `on_bytes`
     hears how far into it, compressed or not, the reading has come.
     """
-    name = _find_name(source)
+    name = find_name(source)
     form = TextForm(form)
-    max_bytes = MAX_PENDING_CHARS if form in (TextForm.RAW, TextForm.WRAPPED) else -1
-    with _open(source, name=name) as file:
-        stream = _decompress(file, source)
-        pieces = _read_pieces(stream, name=name, max_bytes=max_bytes)
+    with open_text(source) as (file, stream):
+        pieces = _read_pieces(stream, name=name, max_bytes=_max_piece_bytes(form))
         if on_bytes is not None and file.seekable():
             pieces = _watch(pieces, file, on_bytes)
-        match form:
-            case TextForm.RAW:
-                yield from _collapse_breaks(_split_lines(pieces, language=language))
-            case TextForm.WRAPPED:
-                paragraphs = _join_lines(pieces, joint="" if language == Language.ZH else " ")
-                yield from _collapse_breaks(_split_lines(paragraphs, language=language))
-            case TextForm.TOKENIZED:
-                yield from (split_tokenized(piece.text) for piece in pieces)
-            case TextForm.CONLLU:
-                yield from _collapse_breaks(_read_conllu(pieces, name=name))
+        sentences = _split_pieces(pieces, form=form, language=language, name=name)
+        yield from sentences if form is TextForm.TOKENIZED else _collapse_breaks(sentences)
 
 
-def _find_name(source: Path | BinaryIO) -> str:
+def read_excerpt(
+    excerpt: Excerpt,
+    *,
+    form: TextForm,
+    language: Language = Language.EN,
+    on_bad_bytes: Callable[[BadBytes], None] | None = None,
+) -> Iterator[list[str]]:
+    """Yield each sentence's tokens; empty lists, one or more, wherever a document ends.
+
+    Unlike a whole file's, an excerpt's may come first or last: its first sentence may go on with
+    the document of the excerpt before. With `on_bad_bytes`, U+FFFD stands for bytes that are not
+    UTF-8; without it they are refused.
+    """
+    pieces = _read_pieces(
+        io.BytesIO(excerpt.data),
+        name=excerpt.name,
+        max_bytes=_max_piece_bytes(form),
+        first_line=excerpt.first_line,
+        is_start=excerpt.starts_file,
+        on_bad_bytes=on_bad_bytes,
+    )
+    if excerpt.continues_line:
+        pieces = _drop_blank_line_end(pieces)
+    return _split_pieces(pieces, form=form, language=language, name=excerpt.name)
+
+
+def find_files(patterns: Iterable[str]) -> list[Path]:
+    """Return the files that paths and patterns such as `texts/*.gz` name, each pattern's sorted."""
+    paths: list[Path] = []
+    for pattern in patterns:
+        is_path = glob.escape(pattern) == pattern or Path(pattern).exists()
+        found = [pattern] if is_path else sorted(glob.glob(pattern, recursive=True))  # noqa: PTH207 (Path.glob takes no absolute pattern)
+        files = [Path(name) for name in found if is_path or Path(name).is_file()]
+        if not files:
+            raise DataError(f"no file fits {pattern!r}; check the pattern")
+        paths += files
+    return paths
+
+
+def find_name(source: Path | BinaryIO) -> str:
     """Return what an error message calls `source`."""
     if isinstance(source, Path):
         return str(source)
     name = getattr(source, "name", None)
     return name if isinstance(name, str) and name != "<stdin>" else "standard input"
+
+
+@contextmanager
+def open_text(source: Path | BinaryIO) -> Iterator[tuple[BinaryIO, BinaryIO]]:
+    """Give the file as it is, and its bytes decompressed if its name asks for that."""
+    with _open(source, name=find_name(source)) as file:
+        opener = _OPENERS.get(source.suffix.lower()) if isinstance(source, Path) else None
+        yield file, file if opener is None else opener(file, "rb")
 
 
 def _open(source: Path | BinaryIO, *, name: str) -> AbstractContextManager[BinaryIO]:
@@ -116,10 +181,25 @@ def _open(source: Path | BinaryIO, *, name: str) -> AbstractContextManager[Binar
         raise DataError(f"{name} cannot be opened ({error}); check its path") from None
 
 
-def _decompress(file: BinaryIO, source: Path | BinaryIO) -> BinaryIO:
-    """Put a decompressor before a file if its name asks for one."""
-    opener = _OPENERS.get(source.suffix.lower()) if isinstance(source, Path) else None
-    return file if opener is None else opener(file, "rb")
+def _split_pieces(
+    pieces: Iterator[_Piece], *, form: TextForm, language: Language, name: str
+) -> Iterator[list[str]]:
+    """Yield each sentence's tokens, and empty lists where a document ends."""
+    match form:
+        case TextForm.RAW:
+            return _split_lines(pieces, language=language)
+        case TextForm.WRAPPED:
+            paragraphs = _join_lines(pieces, joint="" if language == Language.ZH else " ")
+            return _split_lines(paragraphs, language=language)
+        case TextForm.TOKENIZED:
+            return (split_tokenized(piece.text) for piece in pieces)
+        case TextForm.CONLLU:
+            return _read_conllu(pieces, name=name)
+
+
+def _max_piece_bytes(form: TextForm) -> int:
+    """Return how much of a line may be read at once; -1 for all of it."""
+    return MAX_PENDING_CHARS if form in (TextForm.RAW, TextForm.WRAPPED) else -1
 
 
 def _watch(
@@ -131,40 +211,75 @@ def _watch(
         yield piece
 
 
-def _read_pieces(stream: BinaryIO, *, name: str, max_bytes: int = -1) -> Iterator[_Piece]:
+def _read_pieces(
+    stream: BinaryIO,
+    *,
+    name: str,
+    max_bytes: int = -1,
+    first_line: int = 1,
+    is_start: bool = True,
+    on_bad_bytes: Callable[[BadBytes], None] | None = None,
+) -> Iterator[_Piece]:
     """Yield the lines of a UTF-8 stream, each whole or in pieces of at most `max_bytes`."""
     decoder = codecs.getincrementaldecoder("utf-8")()
-    line_number = 1
-    is_start = True
+    line_number = first_line
     while True:
-        chunk = _read_chunk(stream, name=name, max_bytes=max_bytes)
+        chunk = _read_line(stream, name=name, max_bytes=max_bytes)
         ends_line = chunk.endswith(b"\n")
+        is_final = ends_line or not chunk
         try:
-            text = decoder.decode(chunk, final=ends_line or not chunk)
+            text = decoder.decode(chunk, final=is_final)
         except UnicodeDecodeError as error:
-            raise DataError(
-                f"{name}, line {line_number}: byte 0x{error.object[error.start]:02x} is not UTF-8; "
-                "convert the file, for example: iconv -f LATIN1 -t UTF-8 old.txt > new.txt"
-            ) from None
-        if not chunk:
-            return
+            bad_byte = error.object[error.start]
+            if on_bad_bytes is None:
+                raise DataError(
+                    f"{name}, line {line_number}: byte 0x{bad_byte:02x} is not UTF-8; convert the "
+                    "file, for example: iconv -f LATIN1 -t UTF-8 old.txt > new.txt"
+                ) from None
+            text, num_used = codecs.utf_8_decode(error.object, "replace", is_final)
+            decoder.setstate((error.object[num_used:], 0))
+            count = text.count("\ufffd") - error.object.count("\ufffd".encode())
+            on_bad_bytes(BadBytes(line_number=line_number, byte=bad_byte, count=count))
         if is_start and text:
             text = text.removeprefix("\ufeff")
             is_start = False
         if text:  # a file of nothing but the mark has no lines
             yield _Piece(text=text, line_number=line_number, ends_line=ends_line)
+        if not chunk:
+            return
         line_number += ends_line
 
 
-def _read_chunk(stream: BinaryIO, *, name: str, max_bytes: int) -> bytes:
+def read_bytes(stream: BinaryIO, num_bytes: int, *, name: str) -> bytes:
+    """Return the next `num_bytes` of a stream; fewer only where it ends."""
+    return _explain_damage(stream.read, num_bytes, name=name)
+
+
+def _read_line(stream: BinaryIO, *, name: str, max_bytes: int) -> bytes:
     """Return the next line, or its next `max_bytes`; b"" at the end."""
+    return _explain_damage(stream.readline, max_bytes, name=name)
+
+
+def _explain_damage(read: Callable[[int], bytes], num_bytes: int, *, name: str) -> bytes:
     try:
-        return stream.readline(max_bytes)
+        return read(num_bytes)
     except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
         raise DataError(
             f"{name} cannot be read ({error}); if it is compressed, it is damaged, cut short "
             "or wrongly named: copy it again"
         ) from None
+
+
+def _drop_blank_line_end(pieces: Iterator[_Piece]) -> Iterator[_Piece]:
+    """Leave out the end of a line whose beginning was in another excerpt, if it is blank.
+
+    Taken for a blank line, it would end a document.
+    """
+    for piece in pieces:
+        if piece.text.strip():
+            yield piece
+        break
+    yield from pieces
 
 
 def _join_lines(pieces: Iterator[_Piece], *, joint: str) -> Iterator[_Piece]:

@@ -7,6 +7,9 @@ from elmore.errors import DataError, ModelError
 
 MAX_BYTES = 1 << 30
 
+# The names that bilm-tf's vocabularies give the sentence markers and words outside the list.
+BEGIN_WORD, END_WORD, UNKNOWN_WORD = "<S>", "</S>", "<UNK>"
+
 
 class WordLookup:
     """Give each word its id; a word outside the list gets that of `unknown`."""
@@ -82,3 +85,21 @@ def read_entries(path: Path) -> list[str]:
 def write_entries(path: Path, entries: Sequence[str]) -> None:
     """Write what `read_entries` reads."""
     path.write_bytes("".join(f"{entry}\n" for entry in entries).encode("utf-8"))
+
+
+def read_word_list(path: Path) -> list[str]:
+    """Read a vocabulary of bilm-tf's kind: a word a line, the three marks somewhere among them."""
+    entries = read_entries(path)
+    ids = number_entries(entries)
+    missing = [mark for mark in (BEGIN_WORD, END_WORD, UNKNOWN_WORD) if mark not in ids]
+    if missing:
+        raise DataError(
+            f"the vocabulary {path} lacks {', '.join(missing)}; add each as a line of its own, at "
+            "the top of the file"
+        )
+    return entries
+
+
+def fits_word_list(word: str) -> bool:
+    """Say whether a token can stand in such a file; bilm-tf strips lines and splits them at CR."""
+    return word == word.strip() != "" and "\r" not in word

@@ -40,6 +40,7 @@ def write_card(config: ModelConfig, *, num_weights: int) -> str:
         "|---|---|",
         *(f"| {name} | {_one_line(value)} |" for name, value in rows),
         *(["", about.notes] if about.notes else []),
+        *(["", about.training] if about.training else []),
         "",
         "```python",
         "import elmore",

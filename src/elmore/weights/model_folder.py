@@ -54,10 +54,10 @@ def write_folder(
     """Write a model; each file is replaced whole, and a card written by hand is kept."""
     check_target(folder)
     for entries in (characters, words):
-        _check_entries(entries)
+        check_entries(entries)
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     with replace_file(folder / WEIGHTS) as temporary:
-        _write_tensors(temporary, plain)
+        write_tensors(temporary, plain)
         # Until its settings are back, a half-replaced model cannot be loaded by mistake.
         (folder / CONFIG).unlink(missing_ok=True)
     for name, entries in ((WORDS, words), (CHARACTERS, characters)):
@@ -99,7 +99,7 @@ def _is_ours(folder: Path) -> bool:
         return False
 
 
-def _check_entries(entries: Sequence[str]) -> None:
+def check_entries(entries: Sequence[str]) -> None:
     """Refuse an entry that a list of lines cannot keep."""
     for entry in entries:
         if "\n" in entry or entry.endswith("\r") or any("\ud800" <= c <= "\udfff" for c in entry):
@@ -108,7 +108,8 @@ def _check_entries(entries: Sequence[str]) -> None:
             )
 
 
-def _write_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
+def write_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
+    """Write safetensors; a full disk is an error as of any other file."""
     try:
         save_file(tensors, path, metadata={"format": "pt"})
     except SafetensorError as error:  # a full disk
@@ -122,9 +123,9 @@ def read_folder(folder: Path) -> SavedModel:
     has_list = characters is not None and characters.units is Units.CHARACTERS
     return SavedModel(
         config=config,
-        tensors=_read_tensors(folder / WEIGHTS, config),
-        characters=_read_list(folder / CHARACTERS) if has_list else [],
-        words=_read_list(folder / WORDS) if words is not None else [],
+        tensors=read_tensors(folder / WEIGHTS, weight_shapes(config), settings=CONFIG),
+        characters=read_list(folder / CHARACTERS) if has_list else [],
+        words=read_list(folder / WORDS) if words is not None else [],
     )
 
 
@@ -138,7 +139,8 @@ def _read_config(path: Path) -> ModelConfig:
         raise ModelError(f"{path}: {error!s:.300}") from error
 
 
-def _read_list(path: Path) -> list[str]:
+def read_list(path: Path) -> list[str]:
+    """Read one entry a line; refuse a file that was cut short."""
     size = check_file(path)
     entries = read_entries(path)
     with path.open("rb") as file:
@@ -148,23 +150,25 @@ def _read_list(path: Path) -> list[str]:
     return entries
 
 
-def _read_tensors(path: Path, config: ModelConfig) -> dict[str, Tensor]:
+def read_tensors(
+    path: Path, shapes: Mapping[str, tuple[int, ...]], *, settings: str
+) -> dict[str, Tensor]:
+    """Read weights in single precision, once their names, shapes and types are as they must be."""
     _check_header(path)
-    shapes = weight_shapes(config)
     try:
         with safe_open(path, framework="pt") as file:
             names = set(file.keys())
             if not names <= set(shapes):
                 raise ModelError(
                     f"{path}: its settings have no weight {min(names - set(shapes))!r:.60}; "
-                    "give the config.json that belongs to it"
+                    f"give the {settings} that belongs to it"
                 )
             for name, shape in shapes.items():
                 found = file.get_slice(name) if name in names else None
                 if found is None or tuple(found.get_shape()) != shape:
                     raise ModelError(
                         f"{path}: weight {name!r} has shape {found and tuple(found.get_shape())}, "
-                        f"its settings call for {shape}; give the config.json that belongs to it"
+                        f"its settings call for {shape}; give the {settings} that belongs to it"
                     )
                 if found.get_dtype() not in FLOAT_TYPES:
                     raise ModelError(

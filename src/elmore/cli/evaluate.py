@@ -1,0 +1,221 @@
+"""`elmore evaluate`: how well a model predicts a text."""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from elmore.cli import options
+from elmore.config import StatePolicy
+from elmore.errors import DataError
+from elmore.text.language import Language
+
+if TYPE_CHECKING:
+    from elmore.pretrain.perplexity import LossTotals
+
+Document = list[list[str]]
+
+
+class Part(StrEnum):
+    """Which part of a prepared corpus."""
+
+    HELDOUT = "heldout"
+    TRAIN = "train"
+
+
+class Initial(StrEnum):
+    """What a text begins from."""
+
+    MODEL = "model"
+    ZEROS = "zeros"
+
+
+def evaluate(
+    text: Annotated[
+        str,
+        typer.Argument(
+            help="Text file (.gz, .xz, .bz2 too), - for standard input, or a prepared corpus."
+        ),
+    ],
+    model: Annotated[
+        str, typer.Option("--model", "-m", help="Model folder or hub id, with a softmax.")
+    ],
+    state: Annotated[
+        StatePolicy,
+        typer.Option(
+            help="document: state is carried within a document, as in training. reset: every "
+            "sentence is on its own. stream: always carried."
+        ),
+    ] = StatePolicy.DOCUMENT,
+    initial: Annotated[
+        Initial,
+        typer.Option(help="What a text without a past is read from: the model's own state, or 0."),
+    ] = Initial.MODEL,
+    max_tokens: Annotated[
+        int | None, typer.Option(min=1, help="Stop after the sentence that reaches so many tokens.")
+    ] = None,
+    part: Annotated[
+        Part | None,
+        typer.Option(help="Of a prepared corpus: the held-out part (without this), or train."),
+    ] = None,
+    tokenized: options.Tokenized = False,
+    form: options.Form = None,
+    language: options.LanguageOption = Language.EN,
+    as_json: options.Json = False,
+) -> None:
+    """Measure the perplexity of a text, every token once in each direction.
+
+    The probability of a word is one among all words of the vocabulary. A token outside it counts as
+    one word, <UNK>, so compare models of one vocabulary only.
+
+    For example:
+
+        elmore evaluate heldout.txt --model model/
+
+        elmore evaluate corpus/ --model model/ --part heldout --json
+    """
+    if Path(text).is_dir():
+        if tokenized or form is not None:
+            raise typer.BadParameter(f"{text} is a prepared corpus; it needs no --form")
+        sentences = _open_corpus(text, part or Part.HELDOUT)
+    elif part is not None:
+        raise typer.BadParameter(f"--part is of a prepared corpus, and {text} is none")
+    else:
+        sentences = options.open_sentences(
+            text,
+            tokenized=tokenized,
+            form=form,
+            language=language,
+            state=StatePolicy.DOCUMENT,
+        )
+    # Only one policy asks where documents end; for the others a sentence need not wait for them.
+    documents = group_documents(
+        limit_sentences(sentences, max_tokens=max_tokens),
+        by_sentence=state is not StatePolicy.DOCUMENT,
+    )
+    with _showing_progress() as on_progress:
+        totals = _measure(model, documents, state, initial, on_progress)
+    if not totals.num_predictions:
+        name = "standard input" if text == "-" else text
+        raise DataError(f"{name} has no sentence to measure; give a text that has some")
+    facts = {
+        "perplexity": totals.perplexity,
+        "forward_perplexity": totals.forward_perplexity,
+        "backward_perplexity": totals.backward_perplexity,
+        "bits_per_character": totals.bits_per_character,
+        "num_predictions": totals.num_predictions,
+        "num_tokens": totals.num_tokens,
+        "unknown_share": totals.unknown_share,
+        "state": str(state),
+        "initial": str(initial),
+    }
+    if as_json:
+        print(json.dumps(facts))
+    else:
+        _print_table(facts)
+
+
+def _open_corpus(folder: str, part: Part) -> Iterator[list[str]]:
+    from elmore.pretrain.corpus import open_corpus  # noqa: PLC0415  brings numpy
+
+    corpus = open_corpus(Path(folder))
+    documents = corpus.heldout if part is Part.HELDOUT else corpus.train
+    return chain.from_iterable([*document, []] for document in documents.documents())
+
+
+def limit_sentences(
+    sentences: Iterator[list[str]], *, max_tokens: int | None
+) -> Iterator[list[str]]:
+    """Yield sentences up to the one that reaches `max_tokens`, markers to predict included."""
+    num_tokens = 0
+    for sentence in sentences:
+        yield sentence
+        num_tokens += len(sentence) + bool(sentence)
+        if max_tokens is not None and num_tokens >= max_tokens:
+            return
+
+
+def group_documents(sentences: Iterator[list[str]], *, by_sentence: bool) -> Iterator[Document]:
+    """Yield documents, at whose ends there is an empty sentence; or every sentence by itself.
+
+    >>> list(group_documents(iter([["a"], ["b"], [], ["c"]]), by_sentence=False))
+    [[['a'], ['b']], [['c']]]
+    """
+    document: Document = []
+    for sentence in sentences:
+        if sentence:
+            document.append(sentence)
+        if document and (by_sentence or not sentence):
+            yield document
+            document = []
+    if document:
+        yield document
+
+
+def _measure(
+    model: str,
+    documents: Iterator[Document],
+    state: StatePolicy,
+    initial: Initial,
+    on_progress: Callable[[int], None],
+) -> "LossTotals":
+    from elmore.pretrain.perplexity import measure_losses  # noqa: PLC0415  brings torch
+    from elmore.pretrain.reader import zero_state  # noqa: PLC0415
+    from elmore.weights.language_model import load_language_model  # noqa: PLC0415
+
+    loaded = load_language_model(model)
+    options.print_notes(loaded.elmo)
+    return measure_losses(
+        loaded.elmo,
+        loaded.softmax,
+        loaded.words,
+        documents=documents,
+        state=state,
+        initial_state=zero_state(loaded.elmo.bilm) if initial is Initial.ZEROS else None,
+        on_progress=on_progress,
+    )
+
+
+@contextmanager
+def _showing_progress() -> Iterator[Callable[[int], None]]:
+    """Count tokens on a terminal; text is read ahead, so bytes would not tell what is done."""
+    from rich import progress  # noqa: PLC0415  takes time, and `elmore --help` has no use for it
+    from rich.console import Console  # noqa: PLC0415
+
+    console = Console(stderr=True)
+    with progress.Progress(
+        progress.SpinnerColumn(),
+        progress.TextColumn("measuring"),
+        progress.TextColumn("{task.completed:,} tokens"),
+        progress.TimeElapsedColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    ) as bar:
+        task = bar.add_task("measuring", total=None)
+        yield lambda num_tokens: bar.update(task, completed=num_tokens)
+
+
+def _print_table(facts: dict[str, Any]) -> None:
+    from rich.console import Console  # noqa: PLC0415
+    from rich.table import Table  # noqa: PLC0415
+
+    num_ends = facts["num_predictions"] - facts["num_tokens"]
+    start = "" if facts["initial"] == Initial.MODEL else ", from zeros"
+    table = Table(show_header=False, box=None, pad_edge=False)
+    for name, value in (
+        ("perplexity", f"{facts['perplexity']:,.2f}"),
+        ("forward", f"{facts['forward_perplexity']:,.2f}"),
+        ("backward", f"{facts['backward_perplexity']:,.2f}"),
+        ("bits per character", f"{facts['bits_per_character']:.3f}"),
+        ("tokens", f"{facts['num_tokens']:,}, and the ends of {num_ends:,} sentences"),
+        ("outside the vocabulary", f"{facts['unknown_share']:.2%} of the tokens"),
+        ("state", f"{facts['state']}{start}"),
+    ):
+        table.add_row(name, value)
+    Console().print(table)

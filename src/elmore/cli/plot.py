@@ -1,0 +1,255 @@
+"""`elmore plot`: the curves of training runs, as a figure."""
+
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from elmore.atomic_file import replace_file
+from elmore.cli.training_display import format_count, format_perplexity
+from elmore.errors import DataError, MissingExtraError
+from elmore.explore.training_curves import By, Curve, RunCurves, read_curves
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+FORMS = (".png", ".svg", ".pdf")
+# Told apart by people who do not see all colors, too (Okabe and Ito, 2008).
+COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+X_LABELS = {
+    By.TOKENS: "tokens",
+    By.HOURS: "hours",
+    By.STEPS: "steps",
+}
+# Between the last values written beside a panel, in parts of its height.
+LABEL_GAP = 0.055
+
+
+class What(StrEnum):
+    """Which curves to draw."""
+
+    LOSS = "loss"
+    PERPLEXITY = "perplexity"
+    BOTH = "both"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _LastValue:
+    """A number to write beside the end of a curve."""
+
+    y: float
+    text: str
+    color: str
+
+
+def plot(
+    runs: Annotated[
+        list[Path],
+        typer.Argument(metavar="RUN...", help="Folders of training runs, to be drawn together."),
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            help="The figure: .png, .svg or .pdf. Without it: curve.png in the first run.",
+        ),
+    ] = None,
+    by: Annotated[By, typer.Option(help="What to draw the curves against.")] = By.TOKENS,
+    what: Annotated[
+        What, typer.Option(help="The training loss, the held-out perplexity, or both.")
+    ] = What.BOTH,
+) -> None:
+    """Draw how the loss and the perplexity of training runs fell.
+
+    A run may still be going on.
+
+    For example:
+
+        elmore plot run/
+
+        elmore plot small/ large/ --by hours --what perplexity --out compared.svg
+    """
+    out = out or runs[0] / "curve.png"
+    if out.suffix.lower() not in FORMS:
+        raise DataError(f"a figure cannot be written as {out}; end its name in {', '.join(FORMS)}")
+    curves = read_curves(runs, by=by)
+    panels = _choose_panels(curves, what=what)
+    for note in _notes(curves, what=what):
+        print(note, file=sys.stderr)
+    figure = _draw(curves, panels, by=by)
+    _save(figure, out)
+    print(out, file=sys.stderr)
+
+
+def _choose_panels(curves: Sequence[RunCurves], *, what: What) -> list[What]:
+    """Return the panels that are asked for and have something to show."""
+    has_loss = any(run.has_loss for run in curves)
+    has_perplexity = any(run.has_perplexity for run in curves)
+    names = ", ".join(run.name for run in curves)
+    if not has_loss and not has_perplexity:
+        raise DataError(f"there are no numbers of {names} yet; wait for the first steps")
+    if what is What.PERPLEXITY and not has_perplexity:
+        raise DataError(
+            f"there are no held-out results of {names} yet; wait for the first, or draw --what loss"
+        )
+    if what is What.LOSS and not has_loss:
+        raise DataError(f"there is no training loss of {names}; draw --what perplexity")
+    panels = [(What.LOSS, has_loss), (What.PERPLEXITY, has_perplexity)]
+    return [panel for panel, has_any in panels if has_any and what in (panel, What.BOTH)]
+
+
+def _notes(curves: Sequence[RunCurves], *, what: What) -> Iterator[str]:
+    """Say what a figure would leave out in silence."""
+    for run in curves:
+        if what is not What.LOSS and not run.has_perplexity:
+            yield f"{run.name}: no held-out results yet"
+        if what is not What.PERPLEXITY and not run.has_loss:
+            yield f"{run.name}: no training loss yet"
+        if what is not What.PERPLEXITY and run.num_losses_left_out:
+            yield f"{run.name}: {run.num_losses_left_out:,} losses are no finite numbers, left out"
+
+
+def _draw(curves: Sequence[RunCurves], panels: Sequence[What], *, by: By) -> "Figure":
+    """Draw the panels one below another."""
+    try:
+        from matplotlib.figure import Figure  # noqa: PLC0415  an extra, and slow
+        from matplotlib.ticker import FuncFormatter  # noqa: PLC0415
+    except ImportError:
+        raise MissingExtraError(needed_for="a figure", extra="plot") from None
+
+    figure = Figure(figsize=(8, 1.4 + 3.4 * len(panels)), dpi=150, layout="constrained")
+    figure.suptitle(_escape(_title(curves)), fontweight="bold")
+    all_axes = figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
+    for axes, panel in zip(all_axes, panels, strict=True):
+        draw: Callable[[Axes, Sequence[RunCurves]], list[_LastValue]] = (
+            _draw_loss if panel is What.LOSS else _draw_perplexity
+        )
+        last_values = draw(axes, curves)
+        axes.grid(visible=True, color="#e4e4e4", linewidth=0.8)
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.margins(x=0.02)
+        _write_last_values(axes, last_values)
+    if by is not By.HOURS:
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: format_count(x)))
+    axes.set_xlabel(X_LABELS[by])
+    _add_run_legend(all_axes[0], curves)
+    return figure
+
+
+def _draw_loss(axes: "Axes", curves: Sequence[RunCurves]) -> list[_LastValue]:
+    axes.set_ylabel("training loss (nats a token)")
+    last_values = []
+    for run, color in _with_colors(curves):
+        axes.plot(run.loss.x, run.loss.y, color=color, linewidth=0.7, alpha=0.25)
+        axes.plot(run.smoothed_loss.x, run.smoothed_loss.y, color=color, linewidth=1.7)
+        if run.has_loss:
+            x, y = run.smoothed_loss.x[-1], run.smoothed_loss.y[-1]
+            axes.plot(x, y, "o", color=color, markersize=4)
+            last_values.append(_LastValue(y=y, text=f"{y:.2f}", color=color))
+    return last_values
+
+
+def _draw_perplexity(axes: "Axes", curves: Sequence[RunCurves]) -> list[_LastValue]:
+    from matplotlib.lines import Line2D  # noqa: PLC0415
+    from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator  # noqa: PLC0415
+
+    axes.set_ylabel("held-out perplexity")
+    axes.set_yscale("log")
+    last_values = []
+    values: list[float] = []
+    for run, color in _with_colors(curves):
+        for direction, curve, style in _directions(run):
+            axes.plot(curve.x, curve.y, style, color=color, linewidth=1.7)
+            values += curve.y
+            if len(curve):
+                x, y = curve.x[-1], curve.y[-1]
+                axes.plot(x, y, "o", color=color, markersize=4)
+                text = f"{direction} {format_perplexity(y)}"
+                last_values.append(_LastValue(y=y, text=text, color=color))
+    is_wide = max(values) > 5 * min(values)
+    axes.yaxis.set_major_locator(
+        LogLocator(subs=(1, 2, 3, 5)) if is_wide else MaxNLocator(6, steps=[1, 2, 5, 10])
+    )
+    axes.yaxis.set_minor_locator(NullLocator())
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:,.10g}"))
+    lines = [Line2D([], [], color="#555555", linestyle=style) for style in ("-", "--")]
+    axes.legend(lines, ["forward LM", "backward LM"], frameon=False, loc="upper right")
+    return last_values
+
+
+def _directions(run: RunCurves) -> list[tuple[str, Curve, str]]:
+    return [("forward", run.forward_perplexity, "-"), ("backward", run.backward_perplexity, "--")]
+
+
+def _with_colors(curves: Sequence[RunCurves]) -> Iterator[tuple[RunCurves, str]]:
+    for number, run in enumerate(curves):
+        yield run, COLORS[number % len(COLORS)]
+
+
+def _write_last_values(axes: "Axes", values: Sequence[_LastValue]) -> None:
+    """Write numbers beside the panel, each about as high as its curve ends."""
+    axes.set_ylim(axes.get_ylim())  # from here on, heights mean something
+    to_share = axes.transData + axes.transAxes.inverted()
+    heights = [float(to_share.transform((0, value.y))[1]) for value in values]
+    order = sorted(range(len(values)), key=lambda number: heights[number])
+    for number, height in zip(order, _spread([heights[n] for n in order]), strict=True):
+        axes.text(
+            1.015,
+            height,
+            values[number].text,
+            color=values[number].color,
+            transform=axes.transAxes,
+            verticalalignment="center",
+            fontsize="small",
+        )
+
+
+def _spread(heights: Sequence[float]) -> list[float]:
+    """Move ascending heights apart, the whole group as little as possible."""
+    spread: list[float] = []
+    for height in heights:
+        spread.append(max(height, spread[-1] + LABEL_GAP) if spread else height)
+    shift = sum(spread) - sum(heights)
+    return [height - shift / len(heights) for height in spread]
+
+
+def _add_run_legend(axes: "Axes", curves: Sequence[RunCurves]) -> None:
+    from matplotlib.lines import Line2D  # noqa: PLC0415
+
+    before = axes.get_legend()
+    lines = [Line2D([], [], color=color, linewidth=2) for _, color in _with_colors(curves)]
+    names = [_escape(run.name) for run in curves]
+    axes.legend(lines, names, frameon=False, loc="upper center" if before else "upper right")
+    if before is not None:
+        axes.add_artist(before)
+
+
+def _save(figure: "Figure", out: Path) -> None:
+    import matplotlib as mpl  # noqa: PLC0415
+
+    with (
+        replace_file(out) as temporary,
+        # Words stay words in an .svg file, to be searched and edited.
+        mpl.rc_context({"svg.fonttype": "none"}),
+        warnings.catch_warnings(),
+    ):
+        # A name may have letters that the font has not.
+        warnings.filterwarnings("ignore", message="Glyph .* missing from")
+        figure.savefig(temporary, format=out.suffix.lower()[1:])
+
+
+def _title(curves: Sequence[RunCurves]) -> str:
+    names = ", ".join(run.name for run in curves)
+    return names if len(names) <= 70 else f"{len(curves)} training runs"
+
+
+def _escape(name: str) -> str:
+    """Keep the signs of a name from being read as a formula."""
+    return name.replace("$", r"\$")

@@ -1,0 +1,206 @@
+"""`elmore prepare`: text in, a corpus to train on out."""
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
+
+import typer
+
+from elmore.cli import options
+from elmore.errors import DataError
+from elmore.pretrain.prepare_settings import BadBytesPolicy, PrepareSettings
+from elmore.text.files import TextForm, find_files
+from elmore.text.language import Language
+
+if TYPE_CHECKING:
+    from elmore.pretrain.corpus import Corpus
+    from elmore.pretrain.prepare import PrepareProgress
+
+_DEFAULTS = PrepareSettings()
+
+
+def prepare(
+    text: Annotated[
+        list[str],
+        typer.Argument(
+            help="Text files (.gz, .xz, .bz2, .zst too), patterns such as 'texts/*.gz', "
+            "or - for standard input."
+        ),
+    ],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the corpus.")],
+    tokenized: options.Tokenized = False,
+    form: options.Form = None,
+    language: options.LanguageOption = Language.EN,
+    max_words: Annotated[
+        int | None,
+        typer.Option(
+            min=0, help=f"Most words of the vocabulary. Without it: {_DEFAULTS.max_words:,}."
+        ),
+    ] = None,
+    min_count: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="A word is in the vocabulary if the text to train on has it so often. "
+            f"Without it: {_DEFAULTS.min_count}.",
+        ),
+    ] = None,
+    vocabulary: Annotated[
+        Path | None,
+        typer.Option(help="Take this list of words, one a line, with `<S>`, `</S>` and `<UNK>`."),
+    ] = None,
+    heldout: Annotated[
+        float, typer.Option(help="Share of the documents that is not trained on.")
+    ] = _DEFAULTS.heldout,
+    heldout_text: Annotated[
+        list[str] | None,
+        typer.Option(help="Hold out this file or pattern instead; may be given several times."),
+    ] = None,
+    document_sentences: Annotated[
+        int | None,
+        typer.Option(min=1, help="End documents after so many sentences, too."),
+    ] = None,
+    seed: Annotated[
+        int, typer.Option(min=0, help="Choose other documents to hold out.")
+    ] = _DEFAULTS.seed,
+    bad_bytes: Annotated[
+        BadBytesPolicy,
+        typer.Option(help="What to do about bytes that are not UTF-8; U+FFFD may replace them."),
+    ] = _DEFAULTS.bad_bytes,
+    processes: Annotated[
+        int | None, typer.Option(min=1, help="Processes at work. Without it: one a core.")
+    ] = None,
+    restart: Annotated[
+        bool, typer.Option("--restart", help="Begin anew, even if the folder holds a corpus.")
+    ] = False,
+    as_json: options.Json = False,
+) -> None:
+    """Split text into tokens, choose a vocabulary, and hold some documents out.
+
+    Blank lines end documents. Memory is needed for the vocabulary, not for the text. Interrupted,
+    the same command goes on where it was.
+
+    For example:
+
+        elmore prepare 'books/*.txt.gz' --out corpus/
+
+        elmore prepare news.txt --tokenized --vocabulary vocab.txt --out corpus/
+
+        zcat dump.gz | elmore prepare - --document-sentences 50 --out corpus/
+    """
+    if tokenized and form not in (None, TextForm.TOKENIZED):
+        raise typer.BadParameter(f"--tokenized contradicts --form {form}; give one of them")
+    if vocabulary is not None and (max_words, min_count) != (None, None):
+        raise typer.BadParameter(
+            "--vocabulary is taken as it is; leave out --max-words and --min-count"
+        )
+    settings = PrepareSettings(
+        form=TextForm.TOKENIZED if tokenized else form,
+        language=language,
+        max_words=_DEFAULTS.max_words if max_words is None else max_words,
+        min_count=_DEFAULTS.min_count if min_count is None else min_count,
+        vocabulary=vocabulary,
+        heldout=heldout,
+        document_sentences=document_sentences,
+        seed=seed,
+        bad_bytes=bad_bytes,
+    )
+    sources, heldout_sources = _find_sources(text), _find_sources(heldout_text or [])
+    from elmore.pretrain.prepare import prepare_corpus  # noqa: PLC0415  brings numpy
+
+    try:
+        with _show_progress() as on_progress:
+            corpus = prepare_corpus(
+                sources,
+                out,
+                settings=settings,
+                heldout_sources=heldout_sources,
+                num_processes=processes,
+                restart=restart,
+                on_progress=on_progress,
+            )
+    except KeyboardInterrupt:
+        print("interrupted; the same command goes on where it was", file=sys.stderr)
+        raise typer.Exit(130) from None
+    _report(corpus, as_json=as_json)
+
+
+def _find_sources(patterns: list[str]) -> list[Path | BinaryIO]:
+    """Return the files, and standard input for a dash."""
+    sources: list[Path | BinaryIO] = []
+    for pattern in patterns:
+        if pattern != "-":
+            sources += find_files([pattern])
+        elif sys.stdin is None:
+            raise DataError("standard input is closed; pipe text into it, or name a file")
+        else:
+            sources.append(sys.stdin.buffer)
+    return sources
+
+
+@contextmanager
+def _show_progress() -> Iterator[Any]:
+    """Show a bar while the work inside goes on, if there is a terminal to show it on."""
+    from rich import progress  # noqa: PLC0415  takes time, and `elmore --help` has no use for it
+    from rich.console import Console  # noqa: PLC0415
+
+    console = Console(stderr=True)
+    with progress.Progress(
+        progress.TextColumn("{task.description}"),
+        progress.BarColumn(),
+        progress.TextColumn("{task.fields[read]}"),
+        progress.TextColumn("{task.fields[tokens]:,} tokens"),
+        progress.TextColumn("{task.fields[speed]:,.0f} tokens/s"),
+        progress.TimeElapsedColumn(),
+        progress.TextColumn("left"),
+        progress.TimeRemainingColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    ) as bar:
+        task = bar.add_task("reading", total=None, read="", tokens=0, speed=0.0)
+
+        def move(done: "PrepareProgress") -> None:
+            elapsed = bar.tasks[0].elapsed
+            if done.stage == "reading" and elapsed:
+                speed = done.num_new_tokens / elapsed
+                bar.update(task, read=f"{done.num_done / 1e6:,.0f} MB", speed=speed)
+            bar.update(
+                task,
+                description=done.stage,
+                total=done.num_total,
+                completed=done.num_done,
+                tokens=done.num_tokens,
+            )
+
+        yield move
+
+
+def _report(corpus: "Corpus", *, as_json: bool) -> None:
+    """Print what the corpus has."""
+    about = corpus.about
+    for note in about["notes"]:
+        print(f"note: {note}", file=sys.stderr)
+    if as_json:
+        names = ("fingerprint", "vocabulary_size", "parts", "bad_bytes", "notes")
+        report = {"folder": str(corpus.folder), **{name: about[name] for name in names}}
+        print(json.dumps(report, ensure_ascii=False))
+        return
+    from rich.console import Console  # noqa: PLC0415
+    from rich.table import Table  # noqa: PLC0415
+
+    table = Table(box=None, pad_edge=False)
+    for title in ("", "documents", "sentences", "tokens", "outside the vocabulary"):
+        table.add_column(title, justify="right" if title else "left", no_wrap=True)
+    for name, title in (("train", "train"), ("heldout", "held out")):
+        part = about["parts"][name]
+        numbers = [f"{part[count]:,}" for count in ("documents", "sentences", "tokens")]
+        table.add_row(title, *numbers, f"{part['outside_share']:.2%}")
+    console = Console()
+    console.print(table)
+    console.print(
+        f"vocabulary: {about['vocabulary_size']:,} words, in {corpus.folder}", markup=False
+    )

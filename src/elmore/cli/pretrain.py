@@ -1,0 +1,103 @@
+"""`elmore pretrain`: a prepared corpus in, a model out."""
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from elmore.cli import options
+from elmore.cli.training_display import TrainingDisplay
+from elmore.pretrain.settings import PretrainSettings, load_settings
+
+if TYPE_CHECKING:
+    from elmore.pretrain.finish import RunReport
+
+Changes = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="Change a setting: --set training.rows=64. May be repeated."),
+]
+Restart = Annotated[
+    bool, typer.Option("--restart", help="Begin anew, and remove what an earlier run left.")
+]
+
+
+def pretrain(
+    config: Annotated[Path, typer.Argument(help="Settings in TOML; configs/ has examples.")],
+    corpus: Annotated[
+        Path, typer.Option("--corpus", "-c", help="Corpus made by `elmore prepare`.")
+    ],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder of the run.")],
+    changes: Changes = None,
+    restart: Restart = False,
+    device: options.Device = "cpu",
+    as_json: options.Json = False,
+) -> None:
+    """Train a biLM on a prepared corpus.
+
+    The run folder gets checkpoints, metrics.jsonl and, at the end, model/. Stopped in whatever way,
+    the same command goes on where it was.
+
+    For example:
+
+        elmore prepare books/*.txt --out corpus/
+
+        elmore pretrain configs/small.toml --corpus corpus/ --out run/
+
+        elmore embed sentences.txt --model run/model --out vectors.h5
+
+        torchrun --nproc-per-node 2 -m elmore pretrain configs/small.toml -c corpus/ -o run/
+    """
+    settings = load_settings(config, changes or [])
+    run_training(settings, corpus, out, restart=restart, device=device, as_json=as_json)
+
+
+def run_training(
+    settings: PretrainSettings,
+    corpus: Path,
+    out: Path,
+    *,
+    restart: bool,
+    device: str,
+    as_json: bool,
+) -> None:
+    """Train, show how it goes, and tell what came of it."""
+    from elmore.pretrain.pretrain import pretrain_model  # noqa: PLC0415  brings torch
+    from elmore.pretrain.run import StoppedError  # noqa: PLC0415
+
+    display = TrainingDisplay()
+    try:
+        with display.shown():
+            report = pretrain_model(
+                settings, corpus, out, observer=display, restart=restart, device=device
+            )
+    except StoppedError as stop:
+        print(f"elmore: {stop}", file=sys.stderr)
+        raise typer.Exit(128 + stop.signal_number) from None
+    if report is not None:
+        print_report(report, as_json=as_json)
+
+
+def print_report(report: "RunReport", *, as_json: bool) -> None:
+    """Tell what came of a run."""
+    if as_json:
+        print(json.dumps(report.to_json()))
+        return
+    print(
+        f"{report.folder / 'model'}: {report.step:,} steps, {report.tokens:,} tokens in "
+        f"{report.seconds / 60:.1f} minutes ({report.reason})"
+    )
+    rows = [("held out, state carried", report.heldout)]
+    if report.starts is not None:
+        rows += [
+            ("every sentence from zeros", report.starts.zeros),
+            ("every sentence from the rest state", report.starts.rest),
+        ]
+    for name, totals in rows:
+        if totals is not None:
+            print(
+                f"  perplexity, {name}: {totals.perplexity:.2f} "
+                f"(forward {totals.forward_perplexity:.2f}, "
+                f"backward {totals.backward_perplexity:.2f})"
+            )

@@ -1,0 +1,164 @@
+"""`elmore score`: how likely sentences are, and which words fit a gap in one."""
+
+import json
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from elmore.cli import options
+from elmore.errors import DataError
+from elmore.text.files import TextForm, split_tokenized
+from elmore.text.language import Language
+from elmore.text.tokens import split_tokens
+
+if TYPE_CHECKING:
+    from elmore.pretrain.scoring import GapFilling, SentenceScore
+    from elmore.weights.language_model import LanguageModel
+
+
+def score(
+    model: Annotated[
+        str, typer.Option("--model", "-m", help="Model folder or hub id, with a softmax.")
+    ],
+    text: Annotated[
+        str | None,
+        typer.Argument(help="Text file (.gz, .xz, .bz2 too), or - for standard input."),
+    ] = None,
+    sentence: Annotated[
+        str | None, typer.Option("--sentence", help="One sentence, in place of a text.")
+    ] = None,
+    gap: Annotated[
+        str | None,
+        typer.Option("--gap", help="A sentence with one gap, ___, to find words for."),
+    ] = None,
+    top: Annotated[int, typer.Option("--top", "-n", min=1, help="Words to show for a gap.")] = 10,
+    candidates: Annotated[
+        int, typer.Option(min=1, help="Words that are tried in the whole sentence.")
+    ] = 50,
+    tokenized: options.Tokenized = False,
+    form: options.Form = None,
+    language: options.LanguageOption = Language.EN,
+    as_json: options.Json = False,
+) -> None:
+    """Give every token its log-probability from the left and from the right.
+
+    Numbers are natural logarithms. The forward LM predicts each token and the end of the sentence
+    from what is before it, the backward LM each token and the beginning from what is after it;
+    every sentence is read on its own. With a gap: the words for which the whole sentence is most
+    likely.
+
+    For example:
+
+        elmore score letters.txt --model model/ --json
+
+        elmore score --model model/ --sentence "He sat on the bank of the river."
+
+        elmore score --model model/ --gap "The ___ raised interest rates."
+    """
+    if [text, sentence, gap].count(None) != 2:
+        raise typer.BadParameter("give one of: a text, --sentence, --gap")
+    if text is not None:
+        sentences = filter(
+            None,
+            options.open_sentences(text, tokenized=tokenized, form=form, language=language),
+        )
+        _score_text(model, text, sentences, as_json=as_json)
+        return
+    given = gap if gap is not None else sentence
+    assert given is not None
+    is_tokenized = tokenized or form is TextForm.TOKENIZED
+    tokens = split_tokenized(given) if is_tokenized else split_tokens(given, language=language)
+    if not tokens:
+        raise DataError("the sentence has no tokens; give some text")
+    from elmore.pretrain.scoring import GAP, check_gap, fill_gap, score_sentences  # noqa: PLC0415
+
+    if gap is None and GAP not in tokens:
+        for found in score_sentences(_load(model), [tokens]):
+            _print_score(found, as_json=as_json)
+        return
+    check_gap(tokens)
+    fillings = fill_gap(_load(model), tokens, top=top, num_candidates=candidates)
+    _print_fillings(tokens, fillings, as_json=as_json)
+
+
+def _score_text(model: str, text: str, sentences: Iterator[list[str]], *, as_json: bool) -> None:
+    first = next(sentences, None)
+    if first is None:
+        name = "standard input" if text == "-" else text
+        raise DataError(f"{name} has no sentence to score; give a text that has some")
+    from elmore.pretrain.scoring import score_sentences  # noqa: PLC0415  brings torch
+
+    for found in score_sentences(_load(model), chain([first], sentences)):
+        _print_score(found, as_json=as_json)
+
+
+def _load(model: str) -> "LanguageModel":
+    from elmore.weights.language_model import load_language_model  # noqa: PLC0415  brings torch
+
+    loaded = load_language_model(model)
+    options.print_notes(loaded.elmo)
+    return loaded
+
+
+def _print_score(found: "SentenceScore", *, as_json: bool) -> None:
+    if as_json:
+        facts = {
+            "tokens": found.tokens,
+            "is_known": found.is_known,
+            "forward_lm": found.forward_lm,
+            "backward_lm": found.backward_lm,
+            "forward_total": found.forward_total,
+            "backward_total": found.backward_total,
+            "mean_total": found.mean_total,
+        }
+        print(json.dumps(facts, ensure_ascii=False))
+        return
+    rows = [("<S>", "", f"{found.backward_lm[0]:.3f}")]
+    for token, is_known, ahead, back in zip(
+        found.tokens, found.is_known, found.forward_lm[:-1], found.backward_lm[1:], strict=True
+    ):
+        shown = token if is_known else f"{token} (as <UNK>)"
+        rows.append((shown, f"{ahead:.3f}", f"{back:.3f}"))
+    rows.append(("</S>", f"{found.forward_lm[-1]:.3f}", ""))
+    rows.append(("the sentence", f"{found.forward_total:.3f}", f"{found.backward_total:.3f}"))
+    _print_table("token", rows)
+
+
+def _print_fillings(tokens: list[str], fillings: "list[GapFilling]", *, as_json: bool) -> None:
+    if as_json:
+        facts: list[dict[str, Any]] = [
+            {
+                "word": filling.word,
+                "forward_lm": filling.forward_lm,
+                "backward_lm": filling.backward_lm,
+                "probability": filling.probability,
+            }
+            for filling in fillings
+        ]
+        print(json.dumps({"tokens": tokens, "fillings": facts}, ensure_ascii=False))
+        return
+    rows = [
+        (
+            filling.word,
+            f"{filling.forward_lm:.3f}",
+            f"{filling.backward_lm:.3f}",
+            f"{filling.probability:.1%}",
+        )
+        for filling in fillings
+    ]
+    _print_table("word", rows, "probability")
+
+
+def _print_table(first: str, rows: Sequence[tuple[str, ...]], *others: str) -> None:
+    from rich.console import Console  # noqa: PLC0415
+    from rich.table import Table  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    table = Table(first)
+    for name in ("forward", "backward", *others):
+        table.add_column(name, justify="right")
+    for row in rows:
+        table.add_row(*map(Text, row))  # a token may look like markup
+    Console().print(table)

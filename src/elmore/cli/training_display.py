@@ -1,0 +1,254 @@
+"""What a user sees while a training runs: a live bar on a terminal, else a line a minute."""
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from typing import TYPE_CHECKING
+
+from elmore.pretrain.metrics import HeldoutResult, RunProgress
+
+if TYPE_CHECKING:
+    from rich.console import Console, Group
+
+# Where nothing can be overwritten, such as a file under nohup, a line appears no more often.
+SECONDS_BETWEEN_LINES = 60.0
+# Of the smoothed loss, this part is what it was a call before.
+SMOOTHING = 0.95
+
+
+class TrainingDisplay:
+    """Shows on standard error what a trainer tells it; the loss is smoothed."""
+
+    def __init__(
+        self, console: "Console | None" = None, *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._console = console
+        self._clock = clock
+        self._live: _LiveLines | None = None
+        self._last_line_at = -math.inf
+        self._loss = _SmoothedLoss()
+        self._perplexity: float | None = None
+        self._unshown: str | None = None  # a line for the end: where the run stood last
+
+    @contextmanager
+    def shown(self) -> Iterator[None]:
+        """Show what happens while the work inside goes on."""
+        console = self._console = self._console or _make_console()
+        self._live = _LiveLines(console) if console.is_interactive else None
+        try:
+            with nullcontext() if self._live is None else self._live.shown():
+                yield
+        finally:
+            self._live = None
+            self._print_unshown()
+
+    def on_step(self, progress: RunProgress) -> None:
+        """Show how far the run has come."""
+        self._loss.add(progress.loss)
+        if progress.perplexity is not None:
+            self._perplexity = progress.perplexity
+        self._unshown = _describe(progress, loss=self._loss.value)
+        if self._live is not None:
+            self._live.show(progress, loss=self._loss.value, perplexity=self._perplexity)
+        elif self._is_line_due():
+            self._print_unshown()
+
+    def on_heldout(self, result: HeldoutResult) -> None:
+        """Show a perplexity, and the one before it."""
+        line = (
+            f"step {result.step:,}: held-out perplexity {format_perplexity(result.perplexity)} "
+            f"(forward {format_perplexity(result.forward_perplexity)}, "
+            f"backward {format_perplexity(result.backward_perplexity)})"
+        )
+        if self._perplexity is not None:
+            line += f", before {format_perplexity(self._perplexity)}"
+        self._perplexity = result.perplexity
+        self.on_message(line)
+
+    def on_checkpoint(self, step: int) -> None:
+        """Show which step a kill would lead back to; a log has no use for it."""
+        if self._live is not None:
+            self._live.set_checkpoint(step)
+
+    def on_message(self, text: str) -> None:
+        """Show a sentence, and leave it there."""
+        if self._live is not None:
+            self._live.end_stage()
+        self._print(text)
+
+    def on_stage(self, name: str, share: float | None = None) -> None:
+        """Show work other than steps, until the next step."""
+        if self._live is not None:
+            self._live.show_stage(name, share)
+        elif (share is None or share < 1) and self._is_line_due():
+            self._print(name if share is None else f"{name}: {share:.0%}")
+
+    def _is_line_due(self) -> bool:
+        now = self._clock()
+        if now - self._last_line_at < SECONDS_BETWEEN_LINES:
+            return False
+        self._last_line_at = now
+        return True
+
+    def _print_unshown(self) -> None:
+        if self._unshown is not None:
+            self._print(self._unshown)
+            self._unshown = None
+
+    def _print(self, text: str) -> None:
+        console = self._console = self._console or _make_console()
+        is_file = not console.is_interactive  # whose lines have no width
+        console.print(text, markup=False, highlight=False, soft_wrap=is_file)
+
+
+class _SmoothedLoss:
+    """A mean in which the past fades."""
+
+    def __init__(self) -> None:
+        self._sum = 0.0
+        self._weight = 0.0
+        self.value = math.nan
+
+    def add(self, loss: float) -> None:
+        if not math.isfinite(loss):  # to be seen at once, and not to stay for ever
+            self.value = loss
+            return
+        self._sum = SMOOTHING * self._sum + (1 - SMOOTHING) * loss
+        self._weight = SMOOTHING * self._weight + (1 - SMOOTHING)
+        self.value = self._sum / self._weight
+
+
+class _LiveLines:
+    """A bar, the numbers below it, and below these whatever else is going on."""
+
+    def __init__(self, console: "Console") -> None:
+        from rich.live import Live  # noqa: PLC0415  takes time, and `elmore --help` has no use for it
+        from rich.progress import BarColumn, Progress, TextColumn  # noqa: PLC0415
+
+        def make_bar(name: str) -> Progress:
+            name_column, end_column = (
+                TextColumn("{task.description}"),
+                TextColumn("{task.fields[end]}"),
+            )
+            bar = Progress(name_column, BarColumn(bar_width=None), end_column, expand=True)
+            bar.add_task(name, total=None, end="", visible=False)
+            return bar
+
+        self._steps = make_bar("training")
+        self._stage = make_bar("")
+        self._numbers: list[tuple[str, str]] = []
+        self._checkpoint: int | None = None
+        self._live = Live(
+            console=console, get_renderable=self._render, transient=True, refresh_per_second=4
+        )
+
+    @contextmanager
+    def shown(self) -> Iterator[None]:
+        with self._live:
+            yield
+
+    def show(self, progress: RunProgress, *, loss: float, perplexity: float | None) -> None:
+        self.end_stage()
+        end = f"{progress.step:,} of {progress.num_steps:,} steps"
+        if progress.seconds_left is not None:
+            end += f" · {format_seconds(progress.seconds_left)} left"
+        self._steps.update(
+            self._steps.task_ids[0],
+            completed=progress.step,
+            total=progress.num_steps,
+            end=end,
+            visible=True,
+        )
+        numbers = [("loss", f"{loss:.3f}")]
+        if perplexity is not None:
+            numbers.append(("held-out perplexity", format_perplexity(perplexity)))
+        numbers.append(("tokens/s", f"{progress.tokens_per_second:,.0f}"))
+        numbers.append(("tokens", format_count(progress.tokens)))
+        self._numbers = numbers
+
+    def show_stage(self, name: str, share: float | None) -> None:
+        self._stage.tasks[0].total = None if share is None else 1.0  # without a total, it pulses
+        self._stage.update(
+            self._stage.task_ids[0],
+            description=name,
+            completed=share or 0.0,
+            end="" if share is None else f"{share:.0%}",
+            visible=share is None or share < 1,
+        )
+
+    def end_stage(self) -> None:
+        self._stage.update(self._stage.task_ids[0], visible=False)
+
+    def set_checkpoint(self, step: int) -> None:
+        self._checkpoint = step
+
+    def _render(self) -> "Group":
+        from rich.console import Group  # noqa: PLC0415
+        from rich.text import Text  # noqa: PLC0415
+
+        numbers = list(self._numbers)
+        if self._checkpoint is not None:
+            numbers.append(("saved at step", f"{self._checkpoint:,}"))
+        line = Text("   ", no_wrap=True, overflow="ellipsis").join(
+            Text.assemble((f"{name} ", "dim"), (number, "bold")) for name, number in numbers
+        )
+        bars = [bar for bar in (self._steps, self._stage) if bar.tasks[0].visible]
+        return Group(*bars[:1], *([line] if numbers else []), *bars[1:])
+
+
+def _make_console() -> "Console":
+    import sys  # noqa: PLC0415
+
+    from rich.console import Console  # noqa: PLC0415
+
+    # A variable such as FORCE_COLOR makes no terminal of a file.
+    return Console(stderr=True, force_terminal=sys.stderr.isatty())
+
+
+def _describe(progress: RunProgress, *, loss: float) -> str:
+    share = progress.step / progress.num_steps if progress.num_steps else 0.0
+    line = (
+        f"step {progress.step:,} of {progress.num_steps:,} ({share:.0%}): loss {loss:.3f}, "
+        f"{format_count(progress.tokens)} tokens, {progress.tokens_per_second:,.0f} tokens/s"
+    )
+    left = progress.seconds_left
+    return f"{line}, {format_seconds(left)} left" if left else line
+
+
+def format_perplexity(perplexity: float) -> str:
+    """Write a perplexity with as many digits as mean something.
+
+    >>> format_perplexity(39.712), format_perplexity(793471.2)
+    ('39.7', '793,471')
+    """
+    return f"{perplexity:,.1f}" if perplexity < 1000 else f"{perplexity:,.0f}"
+
+
+def format_count(number: float) -> str:
+    """Write a large number short.
+
+    >>> format_count(950), format_count(307_200), format_count(20_000_000), format_count(7.7e9)
+    ('950', '307k', '20M', '7.7B')
+    """
+    for size, letter in ((1e9, "B"), (1e6, "M"), (1e3, "k")):
+        if number >= 0.9995 * size:
+            return f"{number / size:.3g}{letter}"
+    return f"{number:.3g}"
+
+
+def format_seconds(seconds: float) -> str:
+    """Write a time with its two largest units.
+
+    >>> format_seconds(42.4), format_seconds(3723), format_seconds(200_000)
+    ('42 s', '1 h 2 min', '2 d 7 h')
+    """
+    if not math.isfinite(seconds):
+        return "?"
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    hours, days = minutes // 60, minutes // 1440
+    if not hours:
+        return f"{minutes} min"
+    return f"{hours} h {minutes % 60} min" if not days else f"{days} d {hours % 24} h"

@@ -1,0 +1,221 @@
+"""The summed loss of a softmax and its gradients, computed together some rows at a time.
+
+Shapes: N tokens to predict, D the output of one direction, V words, C candidates (all V words, or
+the negatives), U distinct words among candidates and targets.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from elmore.model.sampling import Negatives
+
+# A block of logits: enough rows for matrix products, few enough for a processor's cache.
+_MAX_ROWS, _MIN_ROWS = 512, 32
+_MAX_LOGITS = 1 << 24
+
+
+def choose_rows(num_candidates: int) -> int:
+    """Return how many rows of logits are held at a time."""
+    return min(_MAX_ROWS, max(_MIN_ROWS, _MAX_LOGITS // max(1, num_candidates)))
+
+
+def sum_losses(
+    outputs: Tensor,
+    targets: Tensor,
+    *,
+    weight: Tensor,
+    bias: Tensor,
+    negatives: Negatives | None = None,
+    rows_at_once: int | None = None,
+) -> Tensor:
+    """Sum -log p of (N,) targets after (N, D) outputs, among all words or against negatives.
+
+    The gradients of weight and bias are dense without negatives, and with them sparse: distinct
+    words in ascending order.
+    """
+    return _SummedLoss.apply(  # type: ignore[no-untyped-call]
+        outputs, weight, bias, targets, negatives, rows_at_once, torch.is_grad_enabled()
+    )
+
+
+class _SummedLoss(torch.autograd.Function):
+    """Keeps gradients for the way back instead of logits, which are larger and would be needed."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        outputs: Tensor,
+        weight: Tensor,
+        bias: Tensor,
+        targets: Tensor,
+        negatives: Negatives | None,
+        rows_at_once: int | None,
+        has_gradient: bool,
+    ) -> Tensor:
+        needs_outputs, needs_weight, needs_bias = ctx.needs_input_grad[:3]
+        # Autocast would round the products, and the small differences of the loss with them.
+        with torch.autocast(outputs.device.type, enabled=False):
+            sums = _pass_over_rows(
+                outputs,
+                targets,
+                weight=weight,
+                bias=bias,
+                candidates=_choose_candidates(weight, bias, targets, negatives),
+                rows_at_once=rows_at_once,
+                for_outputs=has_gradient and needs_outputs,
+                for_words=has_gradient and (needs_weight or needs_bias),
+            )
+            words, vectors, biases = _gather_words(sums, outputs, targets, negatives)
+        ctx.size = weight.shape
+        ctx.save_for_backward(sums.outputs, words, vectors, biases)
+        return sums.loss
+
+    @staticmethod
+    def backward(ctx: Any, scale: Tensor) -> Any:
+        outputs, words, vectors, biases = ctx.saved_tensors
+        needs_outputs, needs_weight, needs_bias = ctx.needs_input_grad[:3]
+        grads: list[Tensor | None] = [outputs * scale if needs_outputs else None, None, None]
+        for place, needed, values in ((1, needs_weight, vectors), (2, needs_bias, biases)):
+            if needed:
+                scaled = values * scale
+                grads[place] = scaled if words is None else _make_sparse(words, scaled, ctx.size)
+        return (*grads, None, None, None, None)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Candidates:
+    weight: Tensor  # (C, D)
+    bias: Tensor  # (C,), corrected
+    columns: Tensor  # (N,) int64, the candidate that may be the target
+    is_target: Tensor  # (N,) whether it is
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Sums:
+    loss: Tensor  # ()
+    outputs: Tensor | None  # (N, D) gradient
+    candidates: Tensor | None  # (C, D) gradient, without the targets' part
+    biases: Tensor | None  # (C,) gradient, without the targets' part
+    own: Tensor  # (N,) gradient of the target's logit, p - 1
+
+
+def _choose_candidates(
+    weight: Tensor, bias: Tensor, targets: Tensor, negatives: Negatives | None
+) -> _Candidates:
+    if negatives is None:
+        is_target = torch.ones_like(targets, dtype=torch.bool)
+        return _Candidates(weight=weight, bias=bias, columns=targets, is_target=is_target)
+    words = negatives.words
+    columns = torch.searchsorted(words, targets).clamp_(max=len(words) - 1)
+    return _Candidates(
+        weight=weight[words],
+        bias=bias[words] - negatives.log_expected.to(bias.dtype),
+        columns=columns,
+        is_target=words[columns] == targets,
+    )
+
+
+def _pass_over_rows(
+    outputs: Tensor,
+    targets: Tensor,
+    *,
+    weight: Tensor,
+    bias: Tensor,
+    candidates: _Candidates,
+    rows_at_once: int | None,
+    for_outputs: bool,
+    for_words: bool,
+) -> _Sums:
+    num_rows, num_candidates = len(outputs), len(candidates.weight)
+    step = min(rows_at_once or choose_rows(num_candidates), num_rows) or 1
+    buffer = outputs.new_empty(step, num_candidates)
+    losses, own = outputs.new_empty(num_rows), outputs.new_empty(num_rows)
+    grad_outputs = torch.empty_like(outputs) if for_outputs else None
+    grad_weight = torch.zeros_like(candidates.weight) if for_words else None
+    grad_bias = torch.zeros_like(candidates.bias) if for_words else None
+    for start in range(0, num_rows, step):
+        part = slice(start, start + step)
+        x, words = outputs[part], targets[part]
+        own_weight = weight[words]
+        right = (x * own_weight).sum(dim=1) + bias[words]
+        logits = torch.addmm(candidates.bias, x, candidates.weight.t(), out=buffer[: len(x)])
+        # The target stands apart; among the candidates it does not count.
+        columns = candidates.columns[part, None]
+        without = logits.gather(1, columns).masked_fill_(
+            candidates.is_target[part, None], -torch.inf
+        )
+        logits.scatter_(1, columns, without)
+        peak = torch.maximum(logits.amax(dim=1), right)
+        others = logits.sub_(peak[:, None]).exp_().sum(dim=1)
+        total = others + torch.exp(right - peak)
+        losses[part] = total.log() + (peak - right)
+        own[part] = -others / total  # p - 1, without the rounding of a difference
+        # Dividing the few columns of a product is cheaper than dividing the logits.
+        share = 1 / total
+        if grad_outputs is not None:
+            gradient = torch.mm(logits, candidates.weight, out=grad_outputs[part])
+            gradient.mul_(share[:, None]).addcmul_(own_weight, own[part, None])
+        if grad_weight is not None and grad_bias is not None:
+            grad_weight.addmm_(logits.t(), x * share[:, None])
+            grad_bias.addmv_(logits.t(), share)
+    return _Sums(
+        loss=losses.sum(),
+        outputs=grad_outputs,
+        candidates=grad_weight,
+        biases=grad_bias,
+        own=own,
+    )
+
+
+def _gather_words(
+    sums: _Sums, outputs: Tensor, targets: Tensor, negatives: Negatives | None
+) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+    """Return (U,) words, (U, D) and (U,) gradients; no words where there is one row for each."""
+    vectors, biases = sums.candidates, sums.biases
+    if vectors is None or biases is None:
+        return None, None, None
+    # Rows of one target are summed in their own order, whatever the number of threads.
+    distinct, own_vectors, own_biases = _sum_by_target(targets, outputs, sums.own)
+    if negatives is None:
+        vectors.index_add_(0, distinct, own_vectors)
+        biases.index_add_(0, distinct, own_biases)
+        return None, vectors, biases
+    words = torch.cat([negatives.words, distinct]).unique()
+    of_negatives = torch.searchsorted(words, negatives.words)
+    of_targets = torch.searchsorted(words, distinct)
+    all_vectors = vectors.new_zeros(len(words), vectors.shape[1])
+    all_biases = biases.new_zeros(len(words))
+    for whole, part, own in (
+        (all_vectors, vectors, own_vectors),
+        (all_biases, biases, own_biases),
+    ):
+        whole.index_copy_(0, of_negatives, part)
+        whole.index_add_(0, of_targets, own)
+    return words, all_vectors, all_biases
+
+
+def _sum_by_target(
+    targets: Tensor, outputs: Tensor, factors: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the distinct targets, and for each the sums of `factors * outputs` and `factors`."""
+    order = torch.argsort(targets, stable=True)
+    distinct, counts = torch.unique_consecutive(targets[order], return_counts=True)
+    starts = counts.cumsum(dim=0) - counts
+    sums = [
+        functional.embedding_bag(
+            order, table, starts, mode="sum", per_sample_weights=factors[order]
+        )
+        for table in (outputs, torch.ones_like(factors)[:, None])
+    ]
+    return distinct, sums[0], sums[1][:, 0]
+
+
+def _make_sparse(words: Tensor, values: Tensor, size: torch.Size) -> Tensor:
+    size = size[: values.dim()]  # a bias has one number a word
+    return torch.sparse_coo_tensor(
+        words[None], values, size, is_coalesced=True, check_invariants=False
+    )

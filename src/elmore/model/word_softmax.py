@@ -1,0 +1,142 @@
+"""The probability of every word after a biLM's output: among all words, or against a sample.
+
+Shapes: N tokens to predict, D the output of one direction, V words, S negatives.
+"""
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from elmore.model.sampling import Negatives
+from elmore.model.summed_loss import sum_losses
+
+# The block of logits that `losses` holds at a time.
+_ROWS, _WORDS = 512, 8192
+
+
+class WordSoftmax(nn.Module):
+    """Score each word by a vector and a bias of its own.
+
+    No method but `log_probs` ever holds the logits of all rows.
+    """
+
+    def __init__(self, *, num_words: int, dim: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(num_words, dim))
+        self.bias = nn.Parameter(torch.zeros(num_words))
+
+    @property
+    def num_words(self) -> int:
+        """V."""
+        return self.weight.shape[0]
+
+    @property
+    def dim(self) -> int:
+        """D."""
+        return self.weight.shape[1]
+
+    @torch.no_grad()
+    def initialize(self, seed: int) -> None:
+        """Draw starting weights for training; the same for one seed."""
+        generator = torch.Generator().manual_seed(seed)
+        self.weight.normal_(0.0, self.dim**-0.5, generator=generator)
+        self.bias.zero_()
+
+    def sampled_loss(self, outputs: Tensor, targets: Tensor, negatives: Negatives) -> Tensor:
+        """Sum -log p of (N,) targets after (N, D) outputs, against the negatives alone.
+
+        A negative counts as exp(logit) / its expected times drawn, the target as itself, and a
+        negative that is the row's target not at all. The sum under the fraction then has the full
+        softmax's as its mean, exactly. Its logarithm has not: the loss is on average too low, by
+        some 1/S, and its gradient is off by as much. Judge a model by `losses`, not by this.
+        With every word among the negatives it is `total_loss`.
+
+        The gradients of weight and bias are sparse and coalesced, and only negatives and targets
+        have rows in them. Torch adds a second call's gradient without merging the rows.
+        """
+        return sum_losses(
+            self._check(outputs, targets),
+            targets,
+            weight=self.weight,
+            bias=self.bias,
+            negatives=negatives.to(self.weight.device),
+        )
+
+    def total_loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        """Sum -log p of (N,) targets after (N, D) outputs among all words; dense gradients."""
+        outputs = self._check(outputs, targets)
+        return sum_losses(outputs, targets, weight=self.weight, bias=self.bias)
+
+    @torch.no_grad()
+    def losses(
+        self,
+        outputs: Tensor,
+        targets: Tensor,
+        *,
+        num_shared: int | None = None,
+        unknown_id: int | None = None,
+    ) -> Tensor:
+        """Return (N,) -log p of targets after (N, D) outputs among all words; no gradient.
+
+        With `num_shared`, ids from there on are one word together with `unknown_id`, so that a
+        vocabulary that was extended can be compared with the one it came from.
+        """
+        outputs = self._check(outputs, targets)
+        if num_shared is None:
+            num_shared, unknown_id = self.num_words, -1
+        elif unknown_id is None or not 0 <= unknown_id < num_shared <= self.num_words:
+            raise ValueError(
+                f"expected the unknown word among the first num_shared = {num_shared} of "
+                f"{self.num_words} words, got unknown_id = {unknown_id}"
+            )
+        losses = outputs.new_empty(len(outputs))
+        with torch.autocast(outputs.device.type, enabled=False):
+            for start in range(0, len(outputs), _ROWS):
+                part = slice(start, start + _ROWS)
+                losses[part] = self._losses(outputs[part], targets[part], num_shared, unknown_id)
+        return losses
+
+    def log_probs(self, outputs: Tensor) -> Tensor:
+        """Return (N, V) log p of every word after (N, D) outputs."""
+        with torch.autocast(outputs.device.type, enabled=False):
+            logits = functional.linear(outputs.to(self.weight.dtype), self.weight, self.bias)
+            return logits.log_softmax(dim=1)
+
+    def _check(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        """Return the outputs in the weights' precision."""
+        if targets.dim() != 1 or outputs.shape != (len(targets), self.dim):
+            raise ValueError(
+                f"expected outputs (N, {self.dim}) and targets (N,), "
+                f"got {tuple(outputs.shape)} and {tuple(targets.shape)}"
+            )
+        return outputs.to(self.weight.dtype)
+
+    def _losses(self, x: Tensor, targets: Tensor, num_shared: int, unknown_id: int) -> Tensor:
+        total = self._log_sum_exp(x, 0, num_shared)
+        if num_shared == self.num_words:
+            right = self._score(x, targets)
+        else:
+            new = self._log_sum_exp(x, num_shared, self.num_words)
+            total = torch.logaddexp(total, new)
+            is_unknown = (targets == unknown_id) | (targets >= num_shared)
+            right = self._score(x, targets.masked_fill(is_unknown, unknown_id))
+            right = torch.where(is_unknown, torch.logaddexp(right, new), right)
+        return (total - right).clamp_min(0.0)  # rounding must not make p more than 1
+
+    def _score(self, x: Tensor, words: Tensor) -> Tensor:
+        return (x * self.weight[words]).sum(dim=1) + self.bias[words]
+
+    def _log_sum_exp(self, x: Tensor, first: int, end: int) -> Tensor:
+        """Return log(sum(exp(logits))) of the words from `first` to `end`, a block at a time."""
+        peak = x.new_full((len(x),), -torch.inf)
+        total = x.new_zeros(len(x))
+        buffer = x.new_empty(len(x) * min(_WORDS, end - first))
+        for start in range(first, end, _WORDS):
+            words = slice(start, min(start + _WORDS, end))
+            weight = self.weight[words]
+            logits = buffer[: len(x) * len(weight)].view(len(x), len(weight))
+            torch.addmm(self.bias[words], x, weight.t(), out=logits)
+            last_peak, peak = peak, torch.maximum(peak, logits.amax(dim=1))
+            total *= torch.exp(last_peak - peak)
+            total += logits.sub_(peak[:, None]).exp_().sum(dim=1)
+        return total.log() + peak

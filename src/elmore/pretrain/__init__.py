@@ -1,0 +1,1 @@
+"""Prepare text, train a biLM on it, measure it."""

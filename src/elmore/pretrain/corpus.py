@@ -1,0 +1,289 @@
+"""A prepared corpus: its vocabulary, its symbols, and where sentences and documents begin.
+
+Everything large is mapped into memory. docs/corpora.md has the files to the byte.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elmore.errors import DataError
+from elmore.pretrain.corpus_folder import (
+    COUNTS,
+    DOCUMENTS,
+    SEGMENTS,
+    VOCABULARY,
+    WORD_IDS,
+    hash_file,
+    read_summary,
+    shard_path,
+)
+from elmore.pretrain.shards import BEGIN, END, NUM_MARKERS, Shard
+from elmore.text.vocabulary import UNKNOWN_WORD, read_word_list
+
+# Each open shard costs a file descriptor, of which systems allow a process a thousand or so.
+MAX_OPEN_SHARDS = 256
+DOCUMENT_BLOCK_SYMBOLS = 1 << 16
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lookup:
+    """What stands at some places of a part."""
+
+    tokens: list[str]  # the distinct ones, markers not among them
+    positions: NDArray[np.int64]  # 0 and 1 are the markers, k + 2 is tokens[k]
+    word_ids: NDArray[np.int64]  # in the vocabulary; the same shape
+
+
+class ShardFiles:
+    """The shards of a corpus, opened when needed, with the vocabulary ids of their types."""
+
+    def __init__(self, folder: Path, *, num_types: list[int]) -> None:
+        self._folder = folder
+        self._word_ids = _map(folder / WORD_IDS, "<u4")
+        self._firsts = np.cumsum([0, *(count + NUM_MARKERS for count in num_types)])
+        self.open = lru_cache(maxsize=MAX_OPEN_SHARDS)(self._open)
+
+    def _open(self, number: int) -> Shard:
+        return Shard(shard_path(self._folder, number))
+
+    def word_ids(self, number: int) -> NDArray[np.uint32]:
+        """Return (T + 2,) the vocabulary's id for each symbol of a shard."""
+        return self._word_ids[self._firsts[number] : self._firsts[number + 1]]
+
+
+class CorpusPart:
+    """The text to train on, or the text held out: symbols one after another."""
+
+    def __init__(
+        self,
+        *,
+        totals: dict[str, Any],
+        segments: NDArray[np.int64],  # (3, K): where in the part, which shard, where in it
+        document_starts: NDArray[np.int64],
+        shards: ShardFiles,
+        vocabulary: list[str],
+        unknown_id: int,
+    ) -> None:
+        self.num_documents: int = totals["documents"]
+        self.num_sentences: int = totals["sentences"]
+        self.num_tokens: int = totals["tokens"]
+        self.num_characters: int = totals["characters"]
+        """Of the tokens, and one separator after each."""
+        self.num_symbols: int = totals["symbols"]
+        self.num_outside: int = totals["outside"]
+        """Tokens that are not in the vocabulary."""
+        self._segment_starts, self._segment_shards, self._segment_firsts = segments
+        self._document_starts = document_starts
+        self._shards = shards
+        self._vocabulary = vocabulary
+        self._unknown_id = unknown_id
+
+    def look_up(self, offsets: NDArray[np.int64]) -> Lookup:
+        """Return what stands at `offsets`, which count this part's symbols; of any shape."""
+        places = self._find_places(offsets)
+        symbols = np.empty(len(places.inner), np.int64)
+        word_ids = np.empty(len(places.inner), np.int64)
+        for number, group in places.groups:
+            found = self._shards.open(number).symbols[places.inner[group]]
+            symbols[group] = found
+            word_ids[group] = self._shards.word_ids(number)[found]
+        keys, unlisted = self._tell_apart(symbols, word_ids, places)
+        tokens, positions = self._number(symbols, keys, unlisted)
+        return Lookup(
+            tokens=tokens,
+            positions=places.put_back(positions),
+            word_ids=places.put_back(word_ids),
+        )
+
+    def _tell_apart(
+        self, symbols: NDArray[np.int64], word_ids: NDArray[np.int64], places: "_Places"
+    ) -> tuple[NDArray[np.int64], list[str]]:
+        """Return a key for each token: its word id, or after those its place in the other list."""
+        keys = word_ids.copy()
+        is_outside = (word_ids == self._unknown_id) & (symbols >= NUM_MARKERS)
+        unlisted: dict[str, int] = {}
+        for number, group in places.groups:
+            outside = group.start + np.flatnonzero(is_outside[group])
+            if len(outside):
+                types, inverse = np.unique(symbols[outside] - NUM_MARKERS, return_inverse=True)
+                new_keys = [
+                    unlisted.setdefault(token, len(self._vocabulary) + len(unlisted))
+                    for token in self._shards.open(number).spell(types)
+                ]
+                keys[outside] = np.array(new_keys)[inverse]
+        return keys, list(unlisted)
+
+    def _number(
+        self, symbols: NDArray[np.int64], keys: NDArray[np.int64], unlisted: list[str]
+    ) -> tuple[list[str], NDArray[np.int64]]:
+        """Give each distinct key of a token (its id, or its place after all ids) a number."""
+        positions = symbols.copy()
+        is_token = symbols >= NUM_MARKERS
+        distinct, inverse = np.unique(keys[is_token], return_inverse=True)
+        positions[is_token] = inverse + NUM_MARKERS
+        num_words = len(self._vocabulary)
+        tokens = [
+            self._vocabulary[key] if key < num_words else unlisted[key - num_words]
+            for key in distinct.tolist()
+        ]
+        return tokens, positions
+
+    def sentence_bounds(
+        self, offsets: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the first symbol, and one past the last, of the sentences `offsets` are in."""
+        places = self._find_places(offsets)
+        before = np.empty(len(places.inner), np.int64)
+        lengths = np.empty(len(places.inner), np.int64)
+        for number, group in places.groups:
+            starts = self._shards.open(number).sentence_starts
+            inner = places.inner[group]
+            # Of one type with what it searches; another would be converted first, all of it.
+            sentences = starts.searchsorted(inner.astype(starts.dtype), side="right")
+            firsts = starts[sentences - 1]
+            before[group] = inner - firsts
+            lengths[group] = starts[sentences] - firsts
+        first_symbols = offsets - places.put_back(before)
+        return first_symbols, first_symbols + places.put_back(lengths)
+
+    def documents(self) -> Iterator[list[list[str]]]:
+        """Yield each document's sentences of tokens, without markers."""
+        starts = self._document_starts
+        first = 0
+        while first < self.num_documents:
+            block_end = np.searchsorted(
+                starts, starts[first] + DOCUMENT_BLOCK_SYMBOLS, side="right"
+            )
+            end = max(int(block_end) - 1, first + 1)
+            found = self.look_up(np.arange(starts[first], starts[end]))
+            tokens = np.array(["", "", *found.tokens], dtype=object)[found.positions]
+            begins = np.flatnonzero(found.positions == BEGIN)
+            bounds = np.stack([begins + 1, np.flatnonzero(found.positions == END)], axis=1).tolist()
+            edges = np.searchsorted(begins, starts[first : end + 1] - starts[first]).tolist()
+            for edge, next_edge in pairwise(edges):
+                yield [tokens[start:stop].tolist() for start, stop in bounds[edge:next_edge]]
+            first = end
+
+    def _find_places(self, offsets: NDArray[np.int64]) -> "_Places":
+        """Find the shards of some symbols, and where in them they are."""
+        flat = np.ravel(offsets)
+        if len(flat) and (flat.min() < 0 or flat.max() >= self.num_symbols):
+            raise IndexError(f"offsets must be from 0 to {self.num_symbols - 1}")
+        segments = self._segment_starts.searchsorted(flat, side="right") - 1
+        inner = flat - self._segment_starts[segments] + self._segment_firsts[segments]
+        numbers = self._segment_shards[segments]
+        order = np.argsort(numbers, kind="stable")
+        numbers = numbers[order]
+        edges = np.flatnonzero(np.diff(numbers, prepend=-1, append=-1))
+        return _Places(
+            shape=np.shape(offsets),
+            order=order,
+            inner=inner[order],
+            groups=[
+                (int(numbers[start]), slice(start, end)) for start, end in pairwise(edges.tolist())
+            ],
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Places:
+    """Places of symbols, sorted by their shards."""
+
+    shape: tuple[int, ...]  # of what was asked for
+    order: NDArray[np.int64]  # which of those each is
+    inner: NDArray[np.int64]  # where in its shard
+    groups: list[tuple[int, slice]]  # the number of each shard, and which are in it
+
+    def put_back(self, values: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return values for these places in the order and shape that was asked for."""
+        result = np.empty_like(values)
+        result[self.order] = values
+        return result.reshape(self.shape)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Corpus:
+    """What a language model is trained on."""
+
+    folder: Path
+    vocabulary: list[str]
+    counts: NDArray[np.int64]  # (V,) symbols of train that have this id
+    fingerprint: str
+    """Another text, vocabulary or choice of held-out documents has another."""
+    train: CorpusPart
+    heldout: CorpusPart
+    about: dict[str, Any]
+
+
+def open_corpus(folder: Path) -> Corpus:
+    """Open what `prepare_corpus` made; files are checked to be there and of the right size."""
+    folder = Path(folder)
+    summary = read_summary(folder)
+    for name, entry in summary["files"].items():
+        _check_size(folder / name, entry["bytes"])
+    shards = ShardFiles(folder, num_types=[entry["num_types"] for entry in summary["shards"]])
+    for number, entry in enumerate(summary["shards"]):
+        _check_size(shard_path(folder, number), entry["num_bytes"])
+    vocabulary = read_word_list(folder / VOCABULARY)
+
+    def open_part(part: str) -> CorpusPart:
+        return CorpusPart(
+            totals=summary["parts"][part],
+            segments=_map(folder / SEGMENTS[part], "<i8").reshape(3, -1),
+            document_starts=_map(folder / DOCUMENTS[part], "<i8"),
+            shards=shards,
+            vocabulary=vocabulary,
+            unknown_id=vocabulary.index(UNKNOWN_WORD),
+        )
+
+    return Corpus(
+        folder=folder,
+        vocabulary=vocabulary,
+        counts=_map(folder / COUNTS, "<i8"),
+        fingerprint=summary["fingerprint"],
+        train=open_part("train"),
+        heldout=open_part("heldout"),
+        about=summary,
+    )
+
+
+def check_corpus(folder: Path) -> None:
+    """Read all of a corpus and compare it with its checksums; `DataError` names what is damaged."""
+    open_corpus(folder)
+    folder = Path(folder)
+    summary = read_summary(folder)
+    for name, entry in summary["files"].items():
+        if hash_file(folder / name) != entry["sha256"]:
+            raise _damage(folder / name)
+    for number, entry in enumerate(summary["shards"]):
+        shard = Shard(shard_path(folder, number))
+        if not shard.checksum() == shard.facts.sha256 == entry["sha256"]:
+            raise _damage(shard.path)
+
+
+def _check_size(path: Path, num_bytes: int) -> None:
+    if not path.is_file():
+        raise DataError(f"the corpus lacks {path}; copy it again, or prepare it with --restart")
+    if path.stat().st_size != num_bytes:
+        raise DataError(
+            f"{path} has {path.stat().st_size:,} bytes instead of {num_bytes:,}; copy the corpus "
+            "again, or prepare it with --restart"
+        )
+
+
+def _damage(path: Path) -> DataError:
+    return DataError(f"{path} is damaged; copy the corpus again, or prepare it with --restart")
+
+
+def _map(path: Path, dtype: str) -> NDArray[Any]:
+    """Map a file of numbers; an empty one, which cannot be mapped, is an empty array."""
+    if path.stat().st_size == 0:
+        return np.zeros(0, dtype)
+    return np.memmap(path, dtype=dtype, mode="r").view(np.ndarray)

@@ -1,0 +1,89 @@
+"""Settings and a corpus -> an untrained model and its softmax, ready for training."""
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from elmore.config import FORMAT, ModelConfig, Units
+from elmore.model.adaptive_softmax import AdaptiveSoftmax, choose_cutoffs
+from elmore.model.word_softmax import WordSoftmax
+from elmore.pretrain.corpus import Corpus
+from elmore.pretrain.settings import PretrainSettings, SoftmaxKind
+from elmore.text.characters import CHARACTER_MARKS
+from elmore.weights.elmo_model import ElmoModel, new_model
+
+# A character of fewer occurrences in the vocabulary is read as unknown.
+MIN_CHARACTER_COUNT = 3
+
+Softmax = WordSoftmax | AdaptiveSoftmax
+
+
+def make_model(settings: PretrainSettings, corpus: Corpus) -> ElmoModel:
+    """Build a model for a corpus, its weights drawn from the run's seed."""
+    characters = list_characters(settings.model, corpus)
+    has_words = "words" in settings.model
+    config = complete_config(
+        settings.model, num_characters=len(characters), num_words=len(corpus.vocabulary)
+    )
+    return new_model(
+        config,
+        seed=settings.training.seed,
+        characters=characters,
+        words=corpus.vocabulary if has_words else (),
+    )
+
+
+def complete_config(
+    model: Mapping[str, Any], *, num_characters: int, num_words: int
+) -> ModelConfig:
+    """Fill in the numbers that the corpus decides."""
+    settings: dict[str, Any] = {**model, "format": FORMAT}
+    if num_characters:
+        settings["characters"] = {**settings["characters"], "num_units": num_characters}
+    if "words" in settings:
+        settings["words"] = {**settings["words"], "num_words": num_words}
+    return ModelConfig.from_json(settings)
+
+
+def list_characters(model: Mapping[str, Any], corpus: Corpus) -> list[str]:
+    """Return the characters of a corpus, the commonest first, for a model with a list of them."""
+    characters = model.get("characters")
+    if not isinstance(characters, Mapping) or characters.get("units") != Units.CHARACTERS:
+        return []
+    counts: Counter[str] = Counter()
+    for word, count in zip(corpus.vocabulary, corpus.counts.tolist(), strict=True):
+        for character in word:
+            counts[character] += count
+    frequent = [
+        character
+        for character, count in sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+        if count >= MIN_CHARACTER_COUNT and character not in "\r\n"
+    ]
+    return [*CHARACTER_MARKS, *frequent]
+
+
+def make_softmax(settings: PretrainSettings, config: ModelConfig, *, num_words: int) -> Softmax:
+    """Build the softmax, drawn from the run's seed."""
+    dim = config.lstm.output_dim
+    softmax: Softmax
+    if settings.softmax.kind is SoftmaxKind.ADAPTIVE:
+        softmax = AdaptiveSoftmax(num_words=num_words, dim=dim, cutoffs=choose_cutoffs(num_words))
+    else:
+        softmax = WordSoftmax(num_words=num_words, dim=dim)
+    softmax.initialize(seed=settings.training.seed + 1)
+    return softmax
+
+
+def find_log_shares(counts: NDArray[np.int64]) -> Tensor:
+    """Return the log of each word's share of the text; a word never seen counts as half of one.
+
+    >>> find_log_shares(np.array([3, 1, 0])).exp().tolist()
+    [0.6666666865348816, 0.2222222238779068, 0.1111111119389534]
+    """
+    seen = np.maximum(counts.astype(np.float64), 0.5)
+    return torch.from_numpy(np.log(seen / seen.sum())).float()

@@ -1,0 +1,95 @@
+"""How far a run has come: what its checkpoints keep beside tensors, and what its metrics say."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+from elmore.errors import ConfigError, DataError
+from elmore.pretrain.settings import PretrainSettings
+
+
+@dataclass(kw_only=True)
+class Progress:
+    """Counted from the beginning of the run, whatever happened since."""
+
+    step: int = 0
+    tokens: int = 0  # predicted, in one direction
+    seconds: float = 0.0
+    loss: float = 0.0  # of both directions, added up since the last line of the metrics
+    loss_tokens: int = 0
+    loss_seconds: float = 0.0  # `seconds` at the last line of the metrics
+    perplexity: float | None = None  # last measured on held-out text
+    best_perplexity: float | None = None
+    best_step: int = 0
+    measurements_since_best: int = 0
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what `from_json` reads."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> "Progress":
+        """Read what a checkpoint kept."""
+        names = {item.name for item in fields(cls)}
+        if set(values) != names:
+            raise DataError(
+                f"a checkpoint keeps {sorted(values)} of its progress where {sorted(names)} is "
+                "wanted; it is of another version of elmore"
+            )
+        return cls(**values)
+
+    @property
+    def mean_loss(self) -> float:
+        """The loss a predicted token, of both directions together, since the last line."""
+        return self.loss / (2 * self.loss_tokens) if self.loss_tokens else float("nan")
+
+    def note_heldout(self, perplexity: float) -> bool:
+        """Take note of a measurement; return whether it is the best so far."""
+        self.perplexity = perplexity
+        if self.best_perplexity is None or perplexity < self.best_perplexity:
+            self.best_perplexity, self.best_step = perplexity, self.step
+            self.measurements_since_best = 0
+            return True
+        self.measurements_since_best += 1
+        return False
+
+
+def check_same_run(
+    settings: PretrainSettings, fingerprint: str, kept: Mapping[str, Any], *, folder: str
+) -> None:
+    """Refuse to go on with a run whose corpus or settings are no longer what they were."""
+    if kept["corpus"] != fingerprint:
+        raise DataError(
+            f"the run in {folder} began with another corpus than the one given; give that one, "
+            "another folder, or --restart to begin anew"
+        )
+    before, now = _what_matters(kept["settings"]), _what_matters(settings.to_json())
+    for place in sorted(set(before) | set(now)):
+        if before.get(place) != now.get(place):
+            raise ConfigError(
+                f"the run in {folder} began with {place} = {before.get(place)!r}, now it is "
+                f"{now.get(place)!r}; set it back, give another folder, or --restart to begin anew"
+            )
+
+
+def _what_matters(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings that decide the weights, each by its whole name."""
+    flat = _flatten(
+        {name: values for name, values in settings.items() if name not in ("run", "model")}
+    )
+    model = {name: values for name, values in settings["model"].items() if name != "about"}
+    flat.update(_flatten({"model": model}))
+    if flat["optimizer.final_share"] == 1.0:
+        # The rate does not depend on the end, so a run may be made longer.
+        del flat["training.num_epochs"], flat["training.max_steps"]
+    return flat
+
+
+def _flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            flat.update(_flatten(value, f"{prefix}{name}."))
+        else:
+            flat[f"{prefix}{name}"] = value
+    return flat

@@ -1,0 +1,104 @@
+"""The state that LSTMs have between sentences, from which a text without a past is read best.
+
+A biLM trained with its state carried on has never seen zeros in the middle of its training. The
+mean of its states at sentence ends is a start it knows better.
+
+Shapes: L LSTM layers, D one direction, C cells.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from elmore.config import StatePolicy
+from elmore.errors import DataError
+from elmore.model.bilm import BiLM
+from elmore.model.state import BiLMState, repeat_state
+from elmore.pretrain.perplexity import LossTotals, measure_losses
+from elmore.pretrain.reader import Document, DocumentReader, take_documents, zero_state
+from elmore.text.batches import Speller
+from elmore.weights.elmo_model import ElmoModel
+from elmore.weights.softmax_file import Softmax
+
+
+@dataclass(frozen=True, kw_only=True)
+class StartReport:
+    """What predicting a text costs by what a sentence starts from."""
+
+    zeros: LossTotals  # every sentence from zeros
+    rest: LossTotals  # every sentence from the rest state
+    carried: LossTotals  # every sentence from the one before it, a document from the rest state
+
+
+def compute_rest_state(
+    bilm: BiLM,
+    speller: Speller,
+    documents: Iterable[Document],
+    *,
+    max_tokens: int | None = None,
+) -> tuple[Tensor, Tensor]:
+    """Return the mean state at the ends of sentences, (2, L, D) and (2, L, C).
+
+    The forward LM has then read `</S>`, the backward LM `<S>`. Documents start from zeros, so that
+    the result does not depend on a state stored before.
+    """
+    reader = DocumentReader(
+        bilm, speller, policy=StatePolicy.DOCUMENT, initial_state=zero_state(bilm)
+    )
+    hidden = torch.zeros_like(bilm.initial_hidden, dtype=torch.float64)
+    cell = torch.zeros_like(bilm.initial_cell, dtype=torch.float64)
+    num_sentences = 0
+    for batch in reader.read(take_documents(documents, max_tokens=max_tokens)):
+        hidden += batch.state.hidden.double().sum(dim=2)
+        cell += batch.state.cell.double().sum(dim=2)
+        num_sentences += len(batch.sentences)
+    if not num_sentences:
+        raise DataError("there is no sentence to compute a rest state from; give some text")
+    return (
+        (hidden / num_sentences).to(bilm.initial_hidden),
+        (cell / num_sentences).to(bilm.initial_cell),
+    )
+
+
+@torch.no_grad()
+def store_rest_state(bilm: BiLM, hidden: Tensor, cell: Tensor) -> None:
+    """Let every sentence begin from this state; it is saved with the weights."""
+    for buffer, state in ((bilm.initial_hidden, hidden), (bilm.initial_cell, cell)):
+        if buffer.shape != state.shape:
+            raise ValueError(
+                f"expected a state of shape {tuple(buffer.shape)}, got {tuple(state.shape)}"
+            )
+        buffer.copy_(state)
+
+
+def compare_starts(
+    elmo: ElmoModel,
+    softmax: Softmax,
+    words: Sequence[str],
+    *,
+    documents: Sequence[Document],
+    rest: tuple[Tensor, Tensor],
+    **options: Any,
+) -> StartReport:
+    """Measure a text from cold starts, with zeros and with a rest state, and with state carried."""
+
+    def measure(state: StatePolicy, initial_state: BiLMState) -> LossTotals:
+        return measure_losses(
+            elmo,
+            softmax,
+            words,
+            documents=documents,
+            state=state,
+            initial_state=initial_state,
+            **options,
+        )
+
+    resting = repeat_state(*rest, 1)
+    return StartReport(
+        zeros=measure(StatePolicy.RESET, zero_state(elmo.bilm)),
+        rest=measure(StatePolicy.RESET, resting),
+        carried=measure(StatePolicy.DOCUMENT, resting),
+    )

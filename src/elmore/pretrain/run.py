@@ -1,0 +1,323 @@
+"""A training run: begin or go on, step by step, and leave a model.
+
+A run folder has settings.json, metrics.jsonl, checkpoints/ and, at the end, model/.
+"""
+
+import os
+import shutil
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from elmore.atomic_file import hold_lock, replace_file
+from elmore.errors import DataError
+from elmore.pretrain.checkpoint import Checkpoints, load_tensors, save_tensors
+from elmore.pretrain.corpus import Corpus
+from elmore.pretrain.distributed import Group, is_lost
+from elmore.pretrain.metrics import HeldoutResult, MetricsLog, RunObserver, RunProgress
+from elmore.pretrain.network import Softmax, make_model, make_softmax
+from elmore.pretrain.perplexity import LossTotals, measure_losses
+from elmore.pretrain.progress import Progress, check_same_run
+from elmore.pretrain.reader import Document
+from elmore.pretrain.sample import sample_documents
+from elmore.pretrain.settings import PretrainSettings
+from elmore.pretrain.stopping import StopRequest, listening
+from elmore.pretrain.trainer import Trainer
+from elmore.weights.elmo_model import ElmoModel
+from elmore.weights.json_file import write_json
+
+SETTINGS, CHECKPOINTS, BEST, MODEL = "settings.json", "checkpoints", "best.safetensors", "model"
+
+
+class StoppedError(Exception):
+    """A signal asked the run to stop; all it had done is in a checkpoint."""
+
+    def __init__(self, *, step: int, signal_number: int) -> None:
+        super().__init__(f"stopped after step {step}; the same command goes on from there")
+        self.signal_number = signal_number
+
+
+class Run:
+    """A run in a folder: what is in training, what has been done, and who watches."""
+
+    def __init__(
+        self,
+        settings: PretrainSettings,
+        corpus: Corpus,
+        folder: Path,
+        *,
+        group: Group,
+        observer: RunObserver,
+        make_parts: Callable[[], tuple[ElmoModel, Softmax]] | None = None,
+    ) -> None:
+        self.settings = settings
+        self.corpus = corpus
+        self.folder = folder
+        self.group = group
+        self.observer = observer
+        set_threads(settings, group)
+        elmo, softmax = (make_parts or self._make_parts)()
+        self.trainer = Trainer(settings, corpus, elmo, softmax, group=group)
+        self.checkpoints = Checkpoints(folder / CHECKPOINTS, keep=settings.run.keep_checkpoints)
+        self.progress = Progress()
+        self.heldout: list[Document] = sample_documents(
+            corpus.heldout, max_tokens=settings.run.heldout_tokens
+        )
+        self._saved_step = -1
+        self._saved_at = time.monotonic()
+
+    def begin(self, *, restart: bool) -> None:
+        """Take up the newest checkpoint, if there is one."""
+        if restart:
+            self.group.first_does(lambda: clear_run(self.folder))
+        checkpoint = self.checkpoints.read_newest(on_message=self.observer.on_message)
+        if checkpoint is None:
+            self.group.first_does(self._write_settings)
+            return
+        kept = checkpoint.progress
+        check_same_run(self.settings, self.corpus.fingerprint, kept, folder=str(self.folder))
+        self.progress = Progress.from_json(kept["progress"])
+        self.trainer.restore(checkpoint.tensors, num_done=checkpoint.step)
+        self._saved_step = checkpoint.step
+        self.observer.on_message(
+            f"going on from step {checkpoint.step:,} of {self.trainer.num_steps:,}"
+        )
+
+    def train(self) -> str:
+        """Train to the end; return why it ended."""
+        with listening() as stop, self._open_metrics() as metrics:
+            try:
+                return self._train(metrics, stop)
+            except Exception as error:
+                if self.group.size > 1 and is_lost(error):
+                    self._save_what_is_left(error)
+                raise
+
+    def _train(self, metrics: MetricsLog | None, stop: StopRequest) -> str:
+        while self.progress.step < self.trainer.num_steps and not self._has_lost_patience():
+            started = time.perf_counter()
+            # Processes agree on when to stop and when to save: any may be told to stop, the first
+            # watches the clock.
+            result = self.trainer.step([float(stop.signal is not None), float(self._is_save_due())])
+            progress = self.progress
+            progress.step += 1
+            progress.tokens += result.num_predictions
+            progress.loss += result.total_loss
+            progress.loss_tokens += result.num_predictions
+            progress.seconds += time.perf_counter() - started
+            self.observer.on_step(self._describe(progress))
+            if progress.step % self.settings.run.log_steps == 0:
+                self._log(metrics, result.learning_rate, result.gradient_norm)
+            if self._is_heldout_due():
+                self._measure(metrics)
+            steps = self.settings.run.checkpoint_steps
+            if result.votes[1] or (steps and progress.step % steps == 0):
+                self.save()
+            if result.votes[0]:
+                self.save()
+                raise StoppedError(step=progress.step, signal_number=int(stop.signal or 15))
+        self.save()
+        reason = (
+            f"held-out perplexity has not fallen since step {self.progress.best_step}"
+            if self._has_lost_patience()
+            else "all steps taken"
+        )
+        if metrics is not None:
+            metrics.write(
+                "end",
+                step=self.progress.step,
+                tokens=self.progress.tokens,
+                seconds=self.progress.seconds,
+                reason=reason,
+            )
+        return reason
+
+    def save(self) -> None:
+        """Write a checkpoint, unless there is one of this step."""
+        if self._saved_step != self.progress.step:
+            self.group.first_does(self._write_checkpoint)
+            self._saved_step = self.progress.step
+            self.observer.on_checkpoint(self.progress.step)
+        self._saved_at = time.monotonic()
+
+    def take_best(self) -> None:
+        """Return to the weights of the best measurement, where the run looked for it."""
+        best = self.folder / CHECKPOINTS / BEST
+        if self.settings.run.patience is not None and best.exists():
+            self.trainer.load_weights(load_tensors(best))
+
+    def measure(self, documents: Sequence[Document]) -> LossTotals:
+        """Measure documents, each process a part of them, with state carried within each."""
+        trainer = self.trainer
+        trainer.elmo.eval()
+        totals = measure_losses(
+            trainer.elmo,
+            trainer.softmax,
+            self.corpus.vocabulary,
+            documents=documents[self.group.rank :: self.group.size],
+        )
+        trainer.elmo.train()
+        sums = self.group.add([float(number) for number in asdict(totals).values()])
+        return LossTotals.from_numbers(sums)
+
+    def _make_parts(self) -> tuple[ElmoModel, Softmax]:
+        elmo = make_model(self.settings, self.corpus)
+        num_words = len(self.corpus.vocabulary)
+        return elmo, make_softmax(self.settings, elmo.config, num_words=num_words)
+
+    def _open_metrics(self) -> Any:
+        if not self.group.is_first:
+            return _Silence()
+        return MetricsLog.open(
+            self.folder, at_step=self.progress.step, tensorboard=self.settings.run.tensorboard
+        )
+
+    def _is_save_due(self) -> bool:
+        minutes = (time.monotonic() - self._saved_at) / 60
+        return self.group.is_first and minutes >= self.settings.run.checkpoint_minutes
+
+    def _is_heldout_due(self) -> bool:
+        step = self.progress.step
+        is_last = step == self.trainer.num_steps
+        return bool(self.heldout) and (step % self.settings.run.heldout_steps == 0 or is_last)
+
+    def _has_lost_patience(self) -> bool:
+        patience = self.settings.run.patience
+        return patience is not None and self.progress.measurements_since_best >= patience
+
+    def _log(self, metrics: MetricsLog | None, learning_rate: float, gradient_norm: float) -> None:
+        progress = self.progress
+        if metrics is not None:
+            seconds = progress.seconds - progress.loss_seconds
+            metrics.write(
+                "train",
+                step=progress.step,
+                tokens=progress.tokens,
+                loss=progress.mean_loss,
+                seconds=progress.seconds,
+                tokens_per_second=progress.loss_tokens / seconds if seconds else 0.0,
+                learning_rate=learning_rate,
+                gradient_norm=gradient_norm,
+            )
+        progress.loss, progress.loss_tokens = 0.0, 0
+        progress.loss_seconds = progress.seconds
+
+    def _measure(self, metrics: MetricsLog | None) -> None:
+        started = time.perf_counter()
+        self.observer.on_stage("measuring held-out perplexity")
+        totals = self.measure(self.heldout)
+        progress = self.progress
+        is_best = progress.note_heldout(totals.perplexity)
+        if is_best and self.settings.run.patience is not None:
+            self.group.first_does(self._write_best)
+        seconds = time.perf_counter() - started
+        progress.seconds += seconds
+        progress.loss_seconds += seconds  # it does not count as time of the steps
+        result = HeldoutResult(
+            step=progress.step,
+            tokens=progress.tokens,
+            seconds=progress.seconds,
+            forward_perplexity=totals.forward_perplexity,
+            backward_perplexity=totals.backward_perplexity,
+            perplexity=totals.perplexity,
+            num_predictions=totals.num_predictions,
+        )
+        if metrics is not None:
+            metrics.write("heldout", **asdict(result))
+        self.observer.on_stage("measuring held-out perplexity", 1.0)
+        self.observer.on_heldout(result)
+
+    def _describe(self, progress: Progress) -> RunProgress:
+        num_steps = self.trainer.num_steps
+        left = progress.seconds / progress.step * (num_steps - progress.step)
+        seconds = progress.seconds - progress.loss_seconds
+        return RunProgress(
+            step=progress.step,
+            num_steps=num_steps,
+            tokens=progress.tokens,
+            num_tokens=round(progress.tokens / progress.step * num_steps),
+            loss=progress.mean_loss,
+            perplexity=progress.perplexity,
+            tokens_per_second=progress.loss_tokens / seconds if seconds else 0.0,
+            seconds_left=left,
+        )
+
+    def _write_settings(self) -> None:
+        with replace_file(self.folder / SETTINGS) as temporary:
+            write_json(temporary, self.settings.to_json())
+
+    def _write_checkpoint(self) -> None:
+        self.checkpoints.write(
+            self.progress.step,
+            self.trainer.tensors(),
+            {
+                "progress": self.progress.to_json(),
+                "settings": self.settings.to_json(),
+                "corpus": self.corpus.fingerprint,
+                "num_processes": self.group.size,
+            },
+        )
+
+    def _write_best(self) -> None:
+        with replace_file(self.folder / CHECKPOINTS / BEST) as temporary:
+            save_tensors(temporary, self.trainer.weights())
+
+    def _save_what_is_left(self, error: Exception) -> None:
+        """Write a checkpoint without the processes that are lost; the others may do so too."""
+        if self.progress.step <= max(self.checkpoints.steps(), default=-1):
+            return
+        try:
+            self._write_checkpoint()
+        except DataError:
+            return  # another process is writing the same one
+        self.observer.on_message(
+            f"another process was lost ({str(error).splitlines()[0]:.100}); "
+            f"checkpoint written after step {self.progress.step:,}"
+        )
+
+
+class _Silence:
+    """The metrics of a process that writes none."""
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, *_error: object) -> None:
+        return None
+
+
+def lock_run(folder: Path) -> Callable[[], None]:
+    """Keep other processes from running in the same folder."""
+    if folder.exists() and not folder.is_dir():
+        raise DataError(f"{folder} is a file; give a folder for the run")
+    folder.mkdir(parents=True, exist_ok=True)
+    others = {path.name for path in folder.iterdir() if not path.name.startswith(".")}
+    if others and not others & {SETTINGS, CHECKPOINTS}:
+        raise DataError(f"{folder} holds other files; give an empty or a new folder for the run")
+    return hold_lock(folder / ".lock")
+
+
+def clear_run(folder: Path) -> None:
+    """Remove what an earlier run left."""
+    for name in (CHECKPOINTS, "tensorboard", MODEL):
+        shutil.rmtree(folder / name, ignore_errors=True)
+    for name in (SETTINGS, "metrics.jsonl", "report.json"):
+        (folder / name).unlink(missing_ok=True)
+
+
+def set_threads(settings: PretrainSettings, group: Group) -> None:
+    """Share the cores among the processes of a machine; torchrun would give each one thread."""
+    if settings.run.threads is not None:
+        torch.set_num_threads(settings.run.threads)
+    elif group.num_local > 1:
+        torch.set_num_threads(max(1, _count_cores() // group.num_local))
+
+
+def _count_cores() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

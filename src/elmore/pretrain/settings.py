@@ -1,0 +1,243 @@
+"""Every setting of a training run: read from TOML, changed by `--set`, kept beside the run."""
+
+import json
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from elmore.config import check_range, is_number, read_choice, read_section
+from elmore.errors import ConfigError
+
+MAX_COUNT = 1 << 40
+
+
+class SoftmaxKind(StrEnum):
+    """How the next word's probability is trained."""
+
+    AUTO = "auto"
+    """Full for a vocabulary that the negatives would cover, else sampled."""
+    SAMPLED = "sampled"
+    FULL = "full"
+    ADAPTIVE = "adaptive"
+
+
+class OptimizerName(StrEnum):
+    """Which rule changes the weights."""
+
+    ADAGRAD = "adagrad"
+    ADAMW = "adamw"
+
+
+class TrainingPrecision(StrEnum):
+    """What products are computed in; weights are kept in single precision."""
+
+    F32 = "f32"
+    BF16 = "bf16"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SoftmaxSettings:
+    """The softmax over words that both directions share."""
+
+    kind: SoftmaxKind = SoftmaxKind.AUTO
+    num_negatives: int = 8192
+
+    def __post_init__(self) -> None:
+        """Take strings from TOML, and refuse what cannot be."""
+        object.__setattr__(self, "kind", read_choice("softmax.kind", self.kind, SoftmaxKind))
+        check_range("softmax.num_negatives", self.num_negatives, 1, 1 << 24)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OptimizerSettings:
+    """How gradients change the weights."""
+
+    name: OptimizerName = OptimizerName.ADAGRAD
+    learning_rate: float = 0.2
+    warmup_steps: int = 0
+    """Steps in which the rate rises from nothing to `learning_rate`."""
+    final_share: float = 1.0
+    """What is left of the rate at the end, after a straight way down; 1 keeps it."""
+    weight_decay: float = 0.0
+    """Of AdamW; the softmax and biases have none."""
+    max_gradient_norm: float = 10.0
+    """All gradients together are shortened to this."""
+
+    def __post_init__(self) -> None:
+        """Take strings from TOML, and refuse what cannot be."""
+        object.__setattr__(self, "name", read_choice("optimizer.name", self.name, OptimizerName))
+        check_range("optimizer.warmup_steps", self.warmup_steps, 0, MAX_COUNT)
+        _check_positive("optimizer.learning_rate", self.learning_rate)
+        _check_positive("optimizer.max_gradient_norm", self.max_gradient_norm)
+        _check_share("optimizer.final_share", self.final_share, most=1.0)
+        _check_share("optimizer.weight_decay", self.weight_decay, most=1.0)
+        if self.weight_decay and self.name is not OptimizerName.ADAMW:
+            raise ConfigError("optimizer.weight_decay is AdamW's; set optimizer.name = 'adamw'")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingSettings:
+    """What is read, in which portions, how often."""
+
+    rows: int = 128
+    """Streams of text read side by side, by all processes together."""
+    window: int = 20
+    """Symbols of each row a step; gradients go no further back, states do."""
+    num_epochs: float = 10.0
+    max_steps: int | None = None
+    """End earlier, after this many steps."""
+    dropout: float = 0.1
+    accumulation: int = 1
+    """Parts that the rows of a step are read in, one after another, to save memory."""
+    precision: TrainingPrecision = TrainingPrecision.F32
+    seed: int = 1
+
+    def __post_init__(self) -> None:
+        """Take strings from TOML, and refuse what cannot be."""
+        precision = read_choice("training.precision", self.precision, TrainingPrecision)
+        object.__setattr__(self, "precision", precision)
+        check_range("training.rows", self.rows, 1, 1 << 20)
+        check_range("training.window", self.window, 1, 10_000)
+        check_range("training.accumulation", self.accumulation, 1, self.rows)
+        check_range("training.seed", self.seed, 0, 1 << 62)
+        if self.max_steps is not None:
+            check_range("training.max_steps", self.max_steps, 1, MAX_COUNT)
+        _check_positive("training.num_epochs", self.num_epochs)
+        _check_share("training.dropout", self.dropout, most=0.99)
+        if self.rows % self.accumulation:
+            raise ConfigError(
+                f"training.rows = {self.rows} cannot be read in {self.accumulation} equal parts; "
+                "make rows a multiple of accumulation"
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunSettings:
+    """How the run is watched and kept; may differ when it is resumed, and changes no weight."""
+
+    checkpoint_minutes: float = 10.0
+    checkpoint_steps: int | None = None
+    """Checkpoints at every so many steps too."""
+    keep_checkpoints: int = 2
+    log_steps: int = 10
+    heldout_steps: int = 500
+    """Held-out perplexity every so many steps."""
+    heldout_tokens: int = 20_000
+    """Tokens it is measured on, from the beginnings of all held-out documents."""
+    final_tokens: int = 200_000
+    """The same for the last measurement of a run."""
+    patience: int | None = None
+    """Stop after this many measurements without a better one, and keep the best weights."""
+    rest_tokens: int = 50_000
+    """Text that the rest state is computed from; 0 leaves zeros."""
+    tensorboard: bool = False
+    threads: int | None = None
+    """CPU threads a process; without it, torch's choice, shared by the processes of a machine."""
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be."""
+        _check_positive("run.checkpoint_minutes", self.checkpoint_minutes)
+        for name in (
+            "keep_checkpoints",
+            "log_steps",
+            "heldout_steps",
+            "heldout_tokens",
+            "final_tokens",
+        ):
+            check_range(f"run.{name}", getattr(self, name), 1, MAX_COUNT)
+        for name in ("checkpoint_steps", "patience", "threads"):
+            if getattr(self, name) is not None:
+                check_range(f"run.{name}", getattr(self, name), 1, MAX_COUNT)
+        check_range("run.rest_tokens", self.rest_tokens, 0, MAX_COUNT)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PretrainSettings:
+    """A whole run. `model` is what `ModelConfig` reads, less what the corpus decides."""
+
+    model: Mapping[str, Any]
+    softmax: SoftmaxSettings = field(default_factory=SoftmaxSettings)
+    optimizer: OptimizerSettings = field(default_factory=OptimizerSettings)
+    training: TrainingSettings = field(default_factory=TrainingSettings)
+    run: RunSettings = field(default_factory=RunSettings)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what `read_settings` reads."""
+        return json.loads(json.dumps(asdict(self)))
+
+
+SECTIONS = {
+    "softmax": SoftmaxSettings,
+    "optimizer": OptimizerSettings,
+    "training": TrainingSettings,
+    "run": RunSettings,
+}
+
+
+def load_settings(path: Path, changes: Sequence[str] = ()) -> PretrainSettings:
+    """Read a TOML file and then each `section.setting=value` of `changes`."""
+    try:
+        values = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"cannot read {path}: {error.strerror}; check the path") from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"{path} is not UTF-8; settings are TOML, in UTF-8") from None
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{path} is not TOML: {error}; see configs/ for examples") from None
+    for change in changes:
+        apply_change(values, change)
+    try:
+        return read_settings(values)
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {error}") from None
+
+
+def read_settings(values: Mapping[str, Any]) -> PretrainSettings:
+    """Check settings as TOML or JSON gives them."""
+    known = [item.name for item in fields(PretrainSettings)]
+    for name in values:
+        if name not in known:
+            raise ConfigError(f"unknown section {name!r:.60}; known: {', '.join(known)}")
+    model = values.get("model")
+    if not isinstance(model, Mapping) or "lstm" not in model:
+        raise ConfigError("there is no [model.lstm]; see configs/ for examples")
+    sections = {
+        name: read_section(kind, name, values.get(name, {})) for name, kind in SECTIONS.items()
+    }
+    return PretrainSettings(model=model, **sections)
+
+
+def apply_change(values: dict[str, Any], change: str) -> None:
+    """Change one setting in place; the value is TOML, or else a string.
+
+    >>> values = {"training": {"rows": 8}}
+    >>> apply_change(values, "training.rows=16"); apply_change(values, "optimizer.name=adamw")
+    >>> values
+    {'training': {'rows': 16}, 'optimizer': {'name': 'adamw'}}
+    """
+    name, equals, text = change.partition("=")
+    *sections, setting = name.strip().split(".")
+    if not equals or not sections or not all([*sections, setting]):
+        raise ConfigError(f"--set {change!r:.80} is not of the form section.setting=value")
+    try:
+        value = tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        value = text.strip()
+    for section in sections:
+        values = values.setdefault(section, {})
+        if not isinstance(values, dict):
+            raise ConfigError(f"--set {change!r:.80}: {section!r} has no settings of its own")
+    values[setting] = value
+
+
+def _check_positive(name: str, value: Any) -> None:
+    if not is_number(value) or value <= 0:
+        raise ConfigError(f"{name} is {value!r:.60}; give a number above 0")
+
+
+def _check_share(name: str, value: Any, *, most: float) -> None:
+    if not is_number(value) or not 0 <= value <= most:
+        raise ConfigError(f"{name} is {value!r:.60}; give a number from 0 to {most}")

@@ -1,0 +1,173 @@
+"""Cut text files into chunks of bytes that can be read one without the other.
+
+Where the cuts fall depends on the bytes alone, never on who reads the chunks; so the shards made of
+them are the same whatever the number of processes. A chunk ends where a sentence ends: a document
+may go on in the next one.
+"""
+
+import re
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from elmore.text.files import Excerpt, TextForm, find_name, guess_form, open_text, read_bytes
+from elmore.text.language import Language
+from elmore.text.sentences import split_sentences
+
+# The end of a sentence is looked for in the last so many bytes of a line too long for a chunk.
+TAIL_BYTES = 1 << 16
+
+_BLANK_LINE = re.compile(rb"\n\r?\n")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """A text to read, and what it is for."""
+
+    source: Path | BinaryIO
+    is_heldout: bool
+    form: TextForm
+
+    @property
+    def name(self) -> str:
+        """What messages call it."""
+        return find_name(self.source)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chunk:
+    """Some of a source's text, and where it comes from."""
+
+    number: int
+    source_number: int
+    excerpt: Excerpt
+    form: TextForm
+    checksum: int  # CRC-32 of the bytes
+    position: int  # in the file, compressed or not, up to which it has been read
+
+
+def make_sources(
+    train: Sequence[Path | BinaryIO],
+    heldout: Sequence[Path | BinaryIO],
+    *,
+    form: TextForm | None,
+) -> list[Source]:
+    """Return what to read, in order, with its form."""
+    return [
+        Source(
+            source=source,
+            is_heldout=is_heldout,
+            form=_guess(source) if form is None else TextForm(form),
+        )
+        for is_heldout, sources in ((False, train), (True, heldout))
+        for source in sources
+    ]
+
+
+def _guess(source: Path | BinaryIO) -> TextForm:
+    return guess_form(source) if isinstance(source, Path) else TextForm.RAW
+
+
+def read_chunks(
+    sources: Sequence[Source], *, chunk_bytes: int, language: Language
+) -> Iterator[Chunk]:
+    """Yield the text of all sources; an empty one has one empty chunk."""
+    number = 0
+    for source_number, source in enumerate(sources):
+        with open_text(source.source) as (file, stream):
+            cuts = _cut_stream(stream, source, chunk_bytes=chunk_bytes, language=language)
+            for excerpt in cuts:
+                yield Chunk(
+                    number=number,
+                    source_number=source_number,
+                    excerpt=excerpt,
+                    form=source.form,
+                    checksum=zlib.crc32(excerpt.data),
+                    position=file.tell() if file.seekable() else 0,
+                )
+                number += 1
+
+
+def _cut_stream(
+    stream: BinaryIO, source: Source, *, chunk_bytes: int, language: Language
+) -> Iterator[Excerpt]:
+    name = source.name
+    rest = b""
+    line_number = 1
+    starts_file, continues_line = True, False
+    while True:
+        data = rest + _read_fully(stream, chunk_bytes - len(rest), name=name)
+        is_end = len(data) < chunk_bytes
+        cut = len(data) if is_end else find_cut(data, form=source.form, language=language)
+        data, rest = data[:cut], data[cut:]
+        if data or starts_file:
+            yield Excerpt(
+                data=data,
+                name=name,
+                first_line=line_number,
+                starts_file=starts_file,
+                continues_line=continues_line,
+            )
+        if is_end:
+            return
+        line_number += data.count(b"\n")
+        starts_file, continues_line = False, not data.endswith(b"\n")
+
+
+def _read_fully(stream: BinaryIO, num_bytes: int, *, name: str) -> bytes:
+    """Read as often as it takes: a pipe may give less than it was asked for."""
+    parts = []
+    while num_bytes and (part := read_bytes(stream, num_bytes, name=name)):
+        parts.append(part)
+        num_bytes -= len(part)
+    return b"".join(parts)
+
+
+def find_cut(data: bytes, *, form: TextForm, language: Language) -> int:
+    """Return after how many bytes to cut `data`: the last place where no sentence is cut."""
+    if form in (TextForm.WRAPPED, TextForm.CONLLU):
+        blank_line = _find_last(_BLANK_LINE, data)
+        if blank_line:
+            return blank_line
+    line_end = data.rfind(b"\n") + 1
+    if line_end and form is not TextForm.WRAPPED:
+        return line_end
+    if form is TextForm.TOKENIZED:
+        separator = b"\t" if b"\t" in data else b" "
+        return data.rfind(separator) + 1 or _find_character(data)
+    return _find_sentence(data, language=language)
+
+
+def _find_last(pattern: re.Pattern[bytes], data: bytes) -> int:
+    """Return where the last match ends, 0 if there is none; the end of `data` is tried first."""
+    for start in (max(len(data) - TAIL_BYTES, 0), 0):
+        ends = [match.end() for match in pattern.finditer(data, start)]
+        if ends:
+            return ends[-1]
+    return 0
+
+
+def _find_sentence(data: bytes, *, language: Language) -> int:
+    """Return where the last sentence of an endless line starts, else its last token."""
+    # Bytes that are no text must be as many when they are encoded again.
+    text = data[-TAIL_BYTES:].decode("utf-8", "surrogateescape").replace("\n", " ")
+    stripped = text.rstrip()
+    sentences = split_sentences(text, language=language)
+    if len(sentences) > 1:
+        start = len(stripped) - len(sentences[-1])
+    else:
+        tokens = stripped.rsplit(maxsplit=1)
+        start = len(stripped) - len(tokens[1]) if len(tokens) > 1 else 0
+    if start == 0:
+        return _find_character(data)
+    return len(data) - len(text[start:].encode("utf-8", "surrogateescape"))
+
+
+def _find_character(data: bytes) -> int:
+    """Return where the last character starts, so that none is cut in two."""
+    for place in range(len(data) - 1, max(len(data) - 5, 0), -1):
+        if data[place] & 0xC0 != 0x80:
+            return place
+    return len(data)

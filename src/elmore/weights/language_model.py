@@ -1,0 +1,122 @@
+"""A biLM with the softmax that it was trained with: what can tell how likely a text is."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from elmore.errors import ModelError
+from elmore.weights.elmo_model import ElmoModel, assemble_model
+from elmore.weights.hub import find_folder
+from elmore.weights.loading import load_model
+from elmore.weights.model_folder import check_target
+from elmore.weights.softmax_file import (
+    FILES,
+    SavedSoftmax,
+    Softmax,
+    has_softmax,
+    read_softmax,
+    replace_softmax,
+)
+
+
+@dataclass(frozen=True)
+class LanguageModel:
+    """A biLM, and the words that both of its directions predict with one softmax."""
+
+    elmo: ElmoModel
+    softmax: Softmax
+    words: list[str]
+    log_shares: Tensor  # (V,) log of each word's share of the training text
+    run: Mapping[str, Any] = field(default_factory=dict)
+    """How it was trained, for people to read."""
+
+    def save(self, folder: str | Path, *, run: Mapping[str, Any] | None = None) -> None:
+        """Write a model folder with a softmax, all of it or nothing that would be believed."""
+        folder = Path(folder)
+        check_target(folder)
+        if self.log_shares.shape != (len(self.words),):
+            raise ModelError(
+                f"there are {len(self.words)} words and {tuple(self.log_shares.shape)} shares of "
+                "the training text; give one a word"
+            )
+        saved = SavedSoftmax(
+            softmax=self.softmax,
+            words=self.words,
+            log_shares=self.log_shares,
+            model=_fingerprint_on_disk(self.elmo),
+            run=_plain(self.run if run is None else run),
+        )
+        with replace_softmax(folder, saved):
+            self.elmo.save_pretrained(folder)
+
+
+def load_language_model(source: str | Path) -> LanguageModel:
+    """Load a model folder or a hub id whose model has a softmax."""
+    is_fetched = not _is_here(source)
+    folder = find_folder(source)
+    if is_fetched:
+        _fetch_softmax(str(source))
+    if not folder.is_dir() or not has_softmax(folder):
+        raise ModelError(
+            f"the model at {str(source)!r:.200} has no softmax, so it predicts no words (published "
+            "models come without one); train or fine-tune one with elmore to score text"
+        )
+    elmo = load_model(folder)
+    saved = read_softmax(folder, dim=elmo.config.lstm.output_dim)
+    if saved.model != elmo.fingerprint():
+        raise ModelError(
+            f"{folder}: the softmax belongs to other weights; save both together again, or "
+            "get the whole folder again"
+        )
+    return LanguageModel(
+        elmo=elmo,
+        softmax=saved.softmax,
+        words=saved.words,
+        log_shares=saved.log_shares,
+        run=saved.run,
+    )
+
+
+def _plain(run: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what JSON gives back; numbers that are not finite have no place in it."""
+    return json.loads(json.dumps(dict(run)), parse_constant=lambda _: None)
+
+
+def _fingerprint_on_disk(elmo: ElmoModel) -> str:
+    """Return the fingerprint that a model has once it is loaded, in single precision."""
+    elmo.require_weights()
+    tensors = elmo.bilm.state_dict()
+    if all(tensor.dtype == torch.float32 for tensor in tensors.values()):
+        return elmo.fingerprint()
+    loaded = assemble_model(
+        elmo.config,
+        {name: tensor.to("cpu", torch.float32) for name, tensor in tensors.items()},
+        characters=elmo.characters,
+        words=elmo.words,
+    )
+    return loaded.fingerprint()
+
+
+def _is_here(source: str | Path) -> bool:
+    try:
+        return Path(source).expanduser().exists()
+    except (OSError, RuntimeError, ValueError):  # a name that no file can have
+        return False
+
+
+def _fetch_softmax(hub_id: str) -> None:
+    """Fetch the files that embedding has no use for, into the folder that the model is in."""
+    from huggingface_hub import snapshot_download  # noqa: PLC0415  a local model never needs it
+
+    try:
+        snapshot_download(hub_id, allow_patterns=FILES)
+    except Exception as error:  # the hub's library lets errors of several others through
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise ModelError(
+            f"the hub did not give the softmax of {hub_id!r} ({reason:.200}); check the network"
+        ) from error

@@ -1,0 +1,188 @@
+"""The softmax of a language model on disk; embedding never reads these files.
+
+softmax.safetensors  softmax_words.txt  softmax.json (written last: without it the rest is nothing)
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from elmore.atomic_file import replace_file
+from elmore.config import MAX_DIM, MAX_VOCABULARY
+from elmore.errors import ElmoreError, ModelError
+from elmore.model.adaptive_softmax import AdaptiveSoftmax
+from elmore.model.empty_network import without_weights
+from elmore.model.word_softmax import WordSoftmax
+from elmore.text.vocabulary import BEGIN_WORD, END_WORD, UNKNOWN_WORD, number_entries, write_entries
+from elmore.weights.json_file import read_json, write_json
+from elmore.weights.model_folder import check_entries, read_list, read_tensors, write_tensors
+
+FORMAT = 1
+WEIGHTS, WORDS, SETTINGS = "softmax.safetensors", "softmax_words.txt", "softmax.json"
+FILES = [WEIGHTS, WORDS, SETTINGS]
+LOG_SHARES = "log_shares"
+
+Softmax = WordSoftmax | AdaptiveSoftmax
+
+
+@dataclass(frozen=True, kw_only=True)
+class SavedSoftmax:
+    """What the files hold."""
+
+    softmax: Softmax
+    words: list[str]
+    log_shares: Tensor  # (V,)
+    model: str
+    """The fingerprint of the biLM that it was trained with."""
+    run: dict[str, Any]
+
+
+def check_words(words: Sequence[str], *, num_words: int) -> None:
+    """Refuse a list that does not name every word of a softmax once, markers included."""
+    if len(words) != num_words:
+        raise ModelError(
+            f"the list of softmax words has {len(words)} entries for {num_words} words; "
+            "give the list that belongs to the softmax"
+        )
+    check_entries(words)
+    try:
+        known = number_entries(words)
+    except ElmoreError as error:
+        raise ModelError(f"softmax words: {error}") from error
+    for needed in (BEGIN_WORD, END_WORD, UNKNOWN_WORD):
+        if needed not in known:
+            raise ModelError(f"the softmax words lack {needed}; a language model predicts it too")
+
+
+@contextmanager
+def replace_softmax(folder: Path, saved: SavedSoftmax) -> Iterator[None]:
+    """Write a softmax beside the model that the caller writes inside.
+
+    The files take their places after the model has, the one that makes them count last. So no crash
+    leaves a softmax beside weights that it does not belong to, and is still believed.
+    """
+    check_words(saved.words, num_words=saved.softmax.num_words)
+    tensors = {**saved.softmax.state_dict(), LOG_SHARES: saved.log_shares}
+    plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    with (
+        replace_file(folder / WORDS) as words_path,
+        replace_file(folder / WEIGHTS) as weights_path,
+    ):
+        write_entries(words_path, saved.words)
+        write_tensors(weights_path, plain)
+        yield
+        (folder / SETTINGS).unlink(missing_ok=True)
+    settings = {
+        "format": FORMAT,
+        **_describe(saved.softmax),
+        "model": saved.model,
+        "run": saved.run,
+    }
+    with replace_file(folder / SETTINGS) as temporary:
+        write_json(temporary, settings)
+
+
+def _describe(softmax: Softmax) -> dict[str, Any]:
+    shape = {"num_words": softmax.num_words, "dim": softmax.dim}
+    if isinstance(softmax, WordSoftmax):
+        return {"kind": "words", **shape}
+    return {"kind": "adaptive", **shape, "cutoffs": list(softmax.cutoffs)}
+
+
+def has_softmax(folder: Path) -> bool:
+    """Tell whether there is any file of a softmax, whole or not."""
+    return any((folder / name).exists() for name in FILES)
+
+
+def read_softmax(folder: Path, *, dim: int) -> SavedSoftmax:
+    """Read a softmax for outputs of `dim`; all sizes are compared before any weight is read."""
+    if not (folder / SETTINGS).exists():
+        raise ModelError(
+            f"{folder} has parts of a softmax but no {SETTINGS}; its saving was interrupted: save "
+            "the model again"
+        )
+    settings = _check_settings(folder / SETTINGS, dim=dim)
+    words = read_list(folder / WORDS)
+    try:
+        check_words(words, num_words=settings["num_words"])
+    except ModelError as error:
+        raise ModelError(f"{folder / WORDS}: {error}") from error
+    try:
+        with without_weights():
+            softmax = _build(settings)
+    except ValueError as error:
+        raise ModelError(f"{folder / SETTINGS}: {error}") from error
+    shapes = {name: tuple(weight.shape) for name, weight in softmax.state_dict().items()}
+    shapes[LOG_SHARES] = (len(words),)
+    tensors = read_tensors(folder / WEIGHTS, shapes, settings=SETTINGS)
+    log_shares = tensors.pop(LOG_SHARES)
+    if bool((log_shares > 0).any()):
+        raise ModelError(f"{folder / WEIGHTS}: a word has a share above 1; get it again")
+    softmax.load_state_dict(tensors, strict=True, assign=True)
+    return SavedSoftmax(
+        softmax=softmax.eval(),
+        words=words,
+        log_shares=log_shares,
+        model=settings["model"],
+        run=settings["run"],
+    )
+
+
+def _check_settings(path: Path, *, dim: int) -> dict[str, Any]:
+    """Return settings that a softmax can be built from."""
+    settings = read_json(path)
+    found = settings.get("format")
+    if found != FORMAT:
+        raise ModelError(
+            f"{path} has format {found!r:.60}, this elmore reads {FORMAT}; update elmore"
+        )
+    for name, most in (("num_words", MAX_VOCABULARY), ("dim", MAX_DIM)):
+        if not _is_count(settings.get(name), most):
+            raise ModelError(
+                f"{path}: {name} is {settings.get(name)!r:.60}; it must be a whole number from 1 "
+                f"to {most}"
+            )
+    if settings["dim"] != dim:
+        raise ModelError(
+            f"{path}: this softmax reads {settings['dim']} numbers a token, the model gives {dim}; "
+            "the softmax belongs to another model"
+        )
+    if settings.get("kind") not in ("words", "adaptive"):
+        raise ModelError(
+            f"{path}: its kind is {settings.get('kind')!r:.60}, known are words and adaptive; "
+            "update elmore"
+        )
+    if settings["kind"] == "adaptive":
+        _check_cutoffs(settings.get("cutoffs"), num_words=settings["num_words"], path=path)
+    for name, kind in (("model", str), ("run", dict)):
+        if not isinstance(settings.get(name), kind):
+            raise ModelError(f"{path}: {name!r} is missing or damaged; get the file again")
+    return settings
+
+
+def _is_count(value: Any, most: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= most
+
+
+def _check_cutoffs(cutoffs: Any, *, num_words: int, path: Path) -> None:
+    is_list = isinstance(cutoffs, list) and 1 <= len(cutoffs) <= 100
+    if (
+        not is_list
+        or not all(_is_count(cutoff, num_words - 1) for cutoff in cutoffs)
+        or sorted(set(cutoffs)) != cutoffs
+    ):
+        raise ModelError(
+            f"{path}: cutoffs are {cutoffs!r:.60}; they must be rising whole numbers from 1 to "
+            f"{num_words - 1}"
+        )
+
+
+def _build(settings: Mapping[str, Any]) -> Softmax:
+    shape = {"num_words": settings["num_words"], "dim": settings["dim"]}
+    if settings["kind"] == "words":
+        return WordSoftmax(**shape)
+    return AdaptiveSoftmax(**shape, cutoffs=settings["cutoffs"])

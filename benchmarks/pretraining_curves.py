@@ -8,12 +8,16 @@ same windows; held-out perplexity is by all words, on the same text, with state 
 document. Seconds are those of training, with the reading of windows and without measuring. A run is
 kept in OUT/NAME.json; one that was finished is not run again, so runs may be started one by one,
 and the last command draws them all. Prints a Markdown table; the plot needs matplotlib.
+
+Plain PyTorch's LSTM cannot bound its cells and outputs as bilm-tf and elmore do, and the bounds of
+elmore do bind while the first steps are large. `--only elmore-unbounded` trains without them: the
+same function as the plain trainer, apart from which numbers dropout drops.
 """
 
 import argparse
 import json
 import time
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,13 +30,31 @@ from elmore.atomic_file import replace_file
 from elmore.pretrain.reader import Document
 from elmore.pretrain.sample import sample_documents
 
-ADAMW = ("optimizer.name=adamw", "optimizer.learning_rate=0.002", "optimizer.final_share=0.1")
-# Name: what takes the steps, and what it changes in the settings.
-RUNS: dict[str, tuple[type[ElmoreRun | PlainRun], bool]] = {
-    "elmore-adagrad": (ElmoreRun, False),
-    "plain-adagrad": (PlainRun, False),
-    "elmore-adamw": (ElmoreRun, True),
-    "plain-adamw": (PlainRun, True),
+ADAMW = (
+    "optimizer.name=adamw",
+    "optimizer.learning_rate=0.002",
+    "optimizer.warmup_steps=100",
+    "optimizer.final_share=0.1",
+)
+# Plain PyTorch has no bounds on cells and outputs; so far away, elmore's never bind.
+UNBOUNDED = ("model.lstm.cell_clip=1e9", "model.lstm.output_clip=1e9")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Kind:
+    """What takes the steps, and what it changes in the settings."""
+
+    make: type[ElmoreRun | PlainRun]
+    uses_adamw: bool = False
+    changes: tuple[str, ...] = ()
+
+
+RUNS = {
+    "elmore-adagrad": Kind(make=ElmoreRun),
+    "plain-adagrad": Kind(make=PlainRun),
+    "elmore-adamw": Kind(make=ElmoreRun, uses_adamw=True),
+    "plain-adamw": Kind(make=PlainRun, uses_adamw=True),
+    "elmore-unbounded": Kind(make=ElmoreRun, changes=UNBOUNDED),
 }
 
 
@@ -54,10 +76,11 @@ def main() -> None:
     arguments.out.mkdir(parents=True, exist_ok=True)
     for name in arguments.only:
         path = arguments.out / f"{name}.json"
-        if path.exists() and read_curve(path)["is_finished"]:
+        case = open_case(name, arguments)
+        if path.exists() and is_finished(read_curve(path), case, path):
             print(f"{name}: finished before, see {path}", flush=True)
-            continue
-        train(name, arguments, path)
+        else:
+            train(name, case, arguments, path)
     curves = [
         read_curve(path) for name in RUNS if (path := arguments.out / f"{name}.json").exists()
     ]
@@ -84,20 +107,31 @@ def parse_arguments() -> argparse.Namespace:
 
 def open_case(name: str, arguments: argparse.Namespace) -> Case:
     """Read the settings of a run; its schedule, if it has one, ends with its last step."""
-    uses_adamw = RUNS[name][1]
+    kind = RUNS[name]
     config = Path(arguments.config) if "." in arguments.config else arguments.config
-    changes = [*(arguments.adamw if uses_adamw else ()), *arguments.changes]
+    changes = [
+        *kind.changes,
+        *(arguments.adamw if kind.uses_adamw else ()),
+        *arguments.changes,
+    ]
     case = Case.open(arguments.corpus, config=config, changes=changes)
-    num_steps = case.count_steps(arguments.tokens)
-    training = replace(case.settings.training, num_epochs=1e9, max_steps=num_steps)
-    return replace(case, settings=replace(case.settings, training=training))
+    return case.lasting(arguments.tokens)
 
 
-def train(name: str, arguments: argparse.Namespace, path: Path) -> None:
+def is_finished(curve: dict[str, Any], case: Case, path: Path) -> bool:
+    """Tell whether a run came to its end; refuse one of other settings or another corpus."""
+    is_same = curve["settings"] == case.settings.to_json()
+    if curve["is_finished"] and not (is_same and curve["corpus"] == case.corpus.fingerprint):
+        raise SystemExit(
+            f"{path} is of a run with other settings or another corpus; give those, or another OUT"
+        )
+    return curve["is_finished"]
+
+
+def train(name: str, case: Case, arguments: argparse.Namespace, path: Path) -> None:
     """Run to the end; what has been measured so far is in the file."""
     if arguments.threads:
         torch.set_num_threads(arguments.threads)
-    case = open_case(name, arguments)
     documents = sample_documents(case.corpus.heldout, max_tokens=arguments.heldout_tokens)
     if not documents:
         raise SystemExit(f"{arguments.corpus} has no held-out text; prepare it with some")
@@ -109,7 +143,7 @@ def train(name: str, arguments: argparse.Namespace, path: Path) -> None:
         "machine": describe_machine(),
         "points": [],
     }
-    run = RUNS[name][0](case)
+    run = RUNS[name].make(case)
     num_steps = case.settings.training.max_steps
     assert num_steps is not None
     for point in train_and_measure(run, documents, num_steps=num_steps, every=arguments.every):

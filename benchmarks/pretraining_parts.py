@@ -43,21 +43,21 @@ class Case:
     def make_parts(self) -> tuple[ElmoModel, WordSoftmax]:
         """Return the untrained model and softmax, the same each time."""
         elmo = make_model(self.settings, self.corpus)
-        num_words = len(self.corpus.vocabulary)
-        softmax = make_softmax(self.settings, elmo.config, num_words=num_words)
+        softmax = make_softmax(self.settings, elmo.config, counts=self.corpus.counts)
         assert isinstance(softmax, WordSoftmax), "the plain trainer has no adaptive softmax"
         return elmo, softmax
 
-    def make_trainer(self) -> Trainer:
-        """Return elmore's trainer, alone or as one of torchrun's processes."""
-        group = Group(device=torch.device("cpu"))
+    def make_trainer(self, group: Group) -> Trainer:
+        """Return elmore's trainer, alone or as one of several processes."""
         return Trainer(self.settings, self.corpus, *self.make_parts(), group=group)
 
-    def count_steps(self, num_tokens: int) -> int:
-        """Return after how many steps about so many tokens have been predicted."""
+    def lasting(self, num_tokens: int) -> "Case":
+        """Return the case with as many steps as predict about so many tokens."""
         training, part = self.settings.training, self.corpus.train
         share = 1 - part.num_sentences / part.num_symbols  # no token follows a sentence's last one
-        return max(1, round(num_tokens / (training.rows * training.window * share)))
+        num_steps = max(1, round(num_tokens / (training.rows * training.window * share)))
+        training = replace(training, num_epochs=1e9, max_steps=num_steps)
+        return replace(self, settings=replace(self.settings, training=training))
 
 
 class Windows:
@@ -110,7 +110,7 @@ class ElmoreRun:
 
     def __init__(self, case: Case) -> None:
         self.corpus = case.corpus
-        self.trainer = case.make_trainer()
+        self.trainer = case.make_trainer(Group(device=torch.device("cpu")))
 
     def step(self) -> Step:
         """Read a window and take a step."""

@@ -11,6 +11,7 @@ LOOKS = {
     "plain-adagrad": ("plain PyTorch, Adagrad", "#e0902f", "--"),
     "elmore-adamw": ("elmore, AdamW", "#2e8b57", "-"),
     "plain-adamw": ("plain PyTorch, AdamW", "#b3541e", "--"),
+    "elmore-unbounded": ("elmore, Adagrad, no bounds", "#8aaed6", "-"),
 }
 STYLE = {
     "axes.spines.top": False,

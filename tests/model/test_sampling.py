@@ -107,18 +107,24 @@ def test_as_many_draws_as_words_are_all_words(num_negatives):
     assert drawn.log_expected.tolist() == [0.0] * 7
 
 
-def test_the_last_word_of_a_million_is_drawn_too():
-    """The ends of the line, where rounding could leave the vocabulary."""
+class OneNumber:
+    """A generator that always draws the same."""
 
-    class Ends:
-        def random(self, size):
-            return np.full(size, self.value)
+    def __init__(self, number):
+        self.number = number
 
-    sampler = LogUniformSampler(num_words=1_000_000, num_negatives=100)
-    low, high = Ends(), Ends()
-    low.value, high.value = 0.0, np.nextafter(1.0, 0.0)
-    assert sampler.draw(high).words[-1] == 999_999
-    assert sampler.draw(low).words[0] == 0
+    def random(self, size):
+        return np.full(size, self.number)
+
+
+@pytest.mark.parametrize(
+    ("num_words", "num_negatives"), [(200, 2), (1_000_000, 7), (1_000_000, 100)]
+)
+def test_the_first_and_the_last_word_can_be_drawn_and_none_beyond(num_words, num_negatives):
+    """In the first two cases the last place is rounded to one behind the last word."""
+    sampler = LogUniformSampler(num_words=num_words, num_negatives=num_negatives)
+    assert sampler.draw(OneNumber(0.0)).words[0] == 0
+    assert sampler.draw(OneNumber(np.nextafter(1.0, 0.0))).words[-1] == num_words - 1
 
 
 def test_nothing_to_draw_is_refused():

@@ -175,17 +175,19 @@ def test_single_precision_and_autocast():
     wanted = reference(softmax, outputs, TARGETS, negatives)
     plain = gradients(softmax, outputs, softmax.sampled_loss(outputs, targets, negatives))
     assert_alike(plain, wanted, tolerance=2e-5)
+    losses, log_probs = softmax.losses(outputs, targets), softmax.log_probs(outputs)
     with torch.autocast("cpu", dtype=torch.bfloat16):
         loss = softmax.sampled_loss(outputs, targets, negatives)
-        assert torch.equal(softmax.losses(outputs, targets), softmax.losses(outputs, targets))
-        assert softmax.log_probs(outputs).dtype == torch.float32
+        assert torch.equal(softmax.losses(outputs, targets), losses)
+        assert torch.equal(softmax.log_probs(outputs), log_probs)
     assert_alike(gradients(softmax, outputs, loss), plain, tolerance=0)
     rounded = outputs.detach().bfloat16().requires_grad_()
     softmax.sampled_loss(rounded, targets, negatives).backward()
     assert rounded.grad.dtype == torch.bfloat16
 
 
-def test_extreme_logits_overflow_nowhere():
+@pytest.mark.parametrize("shift", [0.0, 5000.0, -5000.0])
+def test_extreme_logits_overflow_nowhere(shift):
     softmax, targets = make_softmax(dtype=torch.float32), torch.tensor(TARGETS)
     outputs = (make_outputs(dtype=torch.float32) * 300).detach().requires_grad_()
     exact = make_softmax(dtype=torch.float32).double()
@@ -193,6 +195,8 @@ def test_extreme_logits_overflow_nowhere():
     wanted = -exact.log_probs(outputs.double())[range(len(TARGETS)), targets]
     assert wanted.max() > 1000
     assert wanted.min() < 1e-3
+    with torch.no_grad():
+        softmax.bias += shift  # of all words, which changes no probability
     assert_close(softmax.losses(outputs, targets).double(), wanted, rtol=1e-4, atol=1e-3)
     for loss in (
         softmax.total_loss(outputs, targets),

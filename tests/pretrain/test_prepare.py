@@ -99,6 +99,8 @@ def test_held_out_text_may_be_given(tmp_path):
     assert list(corpus.heldout.documents()) == [[["x", "y"]], [["z"]]]
     assert "x" not in corpus.vocabulary
     assert corpus.heldout.num_outside == 3
+    corpus = prepare(TEXT, tmp_path / "other", heldout_sources=[io.BytesIO(b"\n")])
+    assert "no sentences in the held-out files" in corpus.about["notes"][0]
 
 
 def test_raw_text_is_split_as_files_are(tmp_path):
@@ -135,8 +137,10 @@ def test_an_endless_token_loses_no_character(tmp_path, form):
 
 
 def test_a_blank_end_of_a_cut_line_ends_no_document(tmp_path):
-    corpus = prepare("a b c d e f g h \nb\n", tmp_path / "corpus", chunk_bytes=16)
-    assert corpus.train.num_documents == 1
+    for form in (TextForm.RAW, TextForm.TOKENIZED):
+        text = "a b c d e f g h " + " " * 16 * (form == TextForm.RAW) + "\nb\n"
+        corpus = prepare(text, tmp_path / form, form=form, chunk_bytes=16, heldout=0.0)
+        assert corpus.train.num_documents == 1
 
 
 def test_columns_are_read_with_their_documents(tmp_path):
@@ -233,6 +237,20 @@ def test_bad_bytes_are_replaced_and_reported(tmp_path, chunk_bytes):
     assert "4 times bytes that are not UTF-8" in corpus.about["notes"][0]
 
 
+class Stopped(Exception):
+    pass
+
+
+def test_bytes_replaced_before_are_refused_when_asked_to(tmp_path):
+    def stop(event):
+        raise Stopped
+
+    with pytest.raises(Stopped):
+        prepare(b"\xff\n" + TEXT.encode(), tmp_path / "a", bad_bytes="replace", on_progress=stop)
+    with pytest.raises(DataError, match="line 1: byte 0xff"):
+        prepare(b"\xff\n" + TEXT.encode(), tmp_path / "a")
+
+
 def test_what_was_read_before_bad_bytes_is_kept_when_they_are_replaced(tmp_path):
     text = TEXT.encode() + b"\xff\n"
     with pytest.raises(DataError, match="byte 0xff"):
@@ -247,10 +265,6 @@ def test_what_was_read_before_bad_bytes_is_kept_when_they_are_replaced(tmp_path)
     assert num_new[-1] < a.train.num_tokens / 2
     prepare(text, tmp_path / "b", bad_bytes="replace")
     assert read_folder(tmp_path / "a") == read_folder(tmp_path / "b")
-
-
-class Stopped(Exception):
-    pass
 
 
 def test_however_often_it_is_stopped_the_files_are_the_same(tmp_path):
@@ -381,7 +395,7 @@ def test_an_unfinished_corpus_goes_on_with_the_same_text_only(tmp_path):
     with pytest.raises(DataError, match="chunk_bytes was 100 and is now 101; use another folder"):
         prepare(TEXT, tmp_path / "corpus", chunk_bytes=101)
     for text in (TEXT[:-3], TEXT.replace("w1", "v1"), TEXT + "x"):
-        with pytest.raises(DataError, match="is not what it was|less text"):
+        with pytest.raises(DataError, match=r"is not what it was|less text"):
             prepare(text, tmp_path / "corpus")
     with pytest.raises(DataError, match="less text"):
         prepare(TEXT.encode()[: find_cut(TEXT.encode()[:100])], tmp_path / "corpus")
@@ -445,3 +459,19 @@ def test_the_fingerprint_tells_corpora_apart(tmp_path):
     assert len(set(prints)) == len(variants)
     summary = json.loads(Path(tmp_path / "0" / "corpus.json").read_text())
     assert summary["fingerprint"] == prints[0]
+
+
+def test_a_vocabulary_is_extended_by_frequent_words_behind_its_own(tmp_path):
+    words = tmp_path / "words.txt"
+    words.write_text("<S>\n</S>\n<UNK>\nb\nz\n")
+    text = "a a a b b b b c c d\n"
+    corpus = prepare(
+        text, tmp_path / "c", vocabulary=words, extends=True, min_count=2, max_words=1, heldout=0.0
+    )
+    assert corpus.vocabulary == ["<S>", "</S>", "<UNK>", "b", "z", "a"]
+    assert corpus.counts.tolist() == [1, 1, 3, 4, 0, 3]
+
+
+def test_there_must_be_a_vocabulary_to_extend():
+    with pytest.raises(ConfigError, match="no vocabulary to extend"):
+        PrepareSettings(extends=True)

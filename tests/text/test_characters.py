@@ -87,5 +87,5 @@ def test_the_marks_of_a_token_are_swapped_as_in_the_published_models():
 
 
 def test_a_list_without_its_marks_is_refused():
-    with pytest.raises(ModelError, match="lacks '<bow>'"):
+    with pytest.raises(ModelError, match="lacks '<oov>'"):
         CharacterAlphabet({"a": 0}, max_chars=8)

@@ -3,16 +3,26 @@ import gzip
 import io
 import lzma
 import os
+import sys
 import tracemalloc
 from pathlib import Path
 
 import pytest
+import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from elmore.errors import DataError
+from elmore.errors import DataError, MissingExtraError
 from elmore.text import files
-from elmore.text.files import TextForm, guess_form, read_sentences
+from elmore.text.files import (
+    BadBytes,
+    Excerpt,
+    TextForm,
+    find_files,
+    guess_form,
+    read_excerpt,
+    read_sentences,
+)
 from elmore.text.language import Language
 
 
@@ -153,7 +163,13 @@ def test_memory_does_not_grow_with_the_file(line_end, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     ("name", "compress"),
-    [("a.txt", bytes), ("a.gz", gzip.compress), ("a.XZ", lzma.compress), ("a.bz2", bz2.compress)],
+    [
+        ("a.txt", bytes),
+        ("a.gz", gzip.compress),
+        ("a.XZ", lzma.compress),
+        ("a.bz2", bz2.compress),
+        ("a.zst", zstandard.compress),
+    ],
 )
 def test_a_file_is_opened_by_its_suffix(name, compress, tmp_path):
     path = tmp_path / name
@@ -168,6 +184,7 @@ def test_a_file_is_opened_by_its_suffix(name, compress, tmp_path):
         ("a.CONLL.gz", TextForm.CONLLU),
         ("a.conllu.txt", TextForm.RAW),
         ("a.txt.xz", TextForm.RAW),
+        ("a.conllu.zst", TextForm.CONLLU),
         ("a", TextForm.RAW),
         (".gz", TextForm.RAW),
     ],
@@ -206,7 +223,12 @@ def test_a_malformed_conllu_line_is_named_with_its_place(line):
 
 @pytest.mark.parametrize(
     ("name", "compress"),
-    [("a.gz", gzip.compress), ("a.xz", lzma.compress), ("a.bz2", bz2.compress)],
+    [
+        ("a.gz", gzip.compress),
+        ("a.xz", lzma.compress),
+        ("a.bz2", bz2.compress),
+        ("a.zst", zstandard.ZstdCompressor(write_checksum=True).compress),
+    ],
 )
 def test_a_damaged_archive_is_a_sentence_not_a_traceback(name, compress, tmp_path):
     packed = compress(os.urandom(3000).hex().encode())
@@ -262,3 +284,84 @@ def test_sentences_come_as_they_are_read():
 
     sentences = read_sentences(Endless(), form=TextForm.RAW)
     assert [next(sentences) for _ in range(3)] == [["Rain", "."]] * 3
+
+
+def test_frames_one_after_another_are_one_text(tmp_path):
+    text = b"".join(b"%d\n" % number for number in range(50_000))
+    frames = [zstandard.compress(part) for part in (text[:7], b"", text[7:100_000], text[100_000:])]
+    (tmp_path / "a.zst").write_bytes(b"".join(frames))
+    sentences = list(read_sentences(tmp_path / "a.zst", form=TextForm.TOKENIZED))
+    assert sentences == [[str(number)] for number in range(50_000)]
+
+
+def test_a_missing_library_is_named(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "zstandard", None)
+    (tmp_path / "a.zst").write_bytes(b"")
+    with pytest.raises(MissingExtraError, match=r"pip install 'elmore\[zstd\]'"):
+        list(read_sentences(tmp_path / "a.zst", form=TextForm.RAW))
+
+
+@pytest.mark.parametrize("form", TextForm)
+def test_excerpts_together_have_what_the_file_has(form):
+    text = "1\tA b.\n\n2\tC.\r\n\n\n# newdoc\n1\tD\n"
+    lines = text.encode().splitlines(keepends=True)
+    is_line_a_sentence = form in (TextForm.RAW, TextForm.TOKENIZED)
+    for cut in range(len(lines) + 1) if is_line_a_sentence else (2, 4, 5):
+        halves = [b"".join(lines[:cut]), b"".join(lines[cut:])]
+        found = []
+        for place, data in enumerate(halves):
+            excerpt = Excerpt(
+                data=data, name="a", first_line=1 + place * cut, starts_file=not place
+            )
+            found += read_excerpt(excerpt, form=form)
+        assert list(filter(None, found)) == list(filter(None, read(text, form)))
+
+
+def test_an_excerpt_keeps_line_numbers_and_marks_that_are_not_first():
+    excerpt = Excerpt(data="\ufeffa\n".encode() + b"\xff\n", name="b.txt", first_line=7,
+                      starts_file=False)  # fmt: skip
+    sentences = read_excerpt(excerpt, form=TextForm.TOKENIZED)
+    assert next(sentences) == ["\ufeffa"]
+    with pytest.raises(DataError, match=r"b\.txt, line 8: byte 0xff"):
+        next(sentences)
+
+
+@pytest.mark.parametrize("form", [TextForm.RAW, TextForm.TOKENIZED])
+@given(data=st.lists(st.sampled_from([b"a", b" ", b"\n", b"\xff", b"\xc3", b"\xc3\xa9"])))
+@settings(max_examples=100, deadline=None)
+def test_bad_bytes_are_replaced_as_python_does(form, data):
+    data = b"".join(data)
+    bad = []
+    excerpt = Excerpt(data=data, name="a")
+    sentences = list(read_excerpt(excerpt, form=form, on_bad_bytes=bad.append))
+    text = data.decode("utf-8", "replace")
+    assert "".join(map("".join, sentences)) == "".join(text.split())
+    lines = data.split(b"\n")
+    assert [(b.line_number, b.count) for b in bad] == [
+        (number, line.decode("utf-8", "replace").count("\ufffd"))
+        for number, line in enumerate(lines, start=1)
+        if "\ufffd" in line.decode("utf-8", "replace")
+    ]
+    assert all(isinstance(b, BadBytes) and b.byte in (0xFF, 0xC3) for b in bad)
+
+
+def test_a_character_cut_by_a_piece_with_bad_bytes_is_read_whole(monkeypatch):
+    monkeypatch.setattr(files, "MAX_PENDING_CHARS", 2)
+    bad = []
+    excerpt = Excerpt(data=b"\xff" + "éé".encode() + b"\xff", name="a")
+    sentences = read_excerpt(excerpt, form=TextForm.RAW, on_bad_bytes=bad.append)
+    assert "".join(map("".join, sentences)) == "\ufffdéé\ufffd"
+    assert [(b.line_number, b.count) for b in bad] == [(1, 1), (1, 1)]
+
+
+def test_patterns_name_files_in_order(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("b.txt", "a.txt", "c.gz", "[x].txt"):
+        Path(name).touch()
+    Path("d.txt").mkdir()
+    assert [str(path) for path in find_files(["c.gz", "*.txt", "[x].txt"])] == [
+        *("c.gz", "[x].txt", "a.txt", "b.txt", "[x].txt"),
+    ]
+    assert find_files(["missing"]) == [Path("missing")]  # opening it tells more
+    with pytest.raises(DataError, match=r"no file fits '\*\.xml'"):
+        find_files(["*.xml"])

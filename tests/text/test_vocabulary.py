@@ -3,9 +3,11 @@ import pytest
 from elmore.errors import DataError, ModelError
 from elmore.text.vocabulary import (
     WordLookup,
+    fits_word_list,
     number_entries,
     order_entries,
     read_entries,
+    read_word_list,
     write_entries,
 )
 
@@ -59,3 +61,17 @@ def test_mistakes_are_named(tmp_path):
     (tmp_path / "latin.txt").write_bytes(b"caf\xe9\n")
     with pytest.raises(DataError, match=r"not UTF-8 \(byte 3\)"):
         read_entries(tmp_path / "latin.txt")
+
+
+def test_a_word_list_has_the_three_marks_anywhere(tmp_path):
+    path = tmp_path / "words.txt"
+    write_entries(path, ["bank", "</S>", "<UNK>", "<S>"])
+    assert read_word_list(path) == ["bank", "</S>", "<UNK>", "<S>"]
+    write_entries(path, ["bank", "<UNK>"])
+    with pytest.raises(DataError, match=r"words\.txt lacks <S>, </S>; add each"):
+        read_word_list(path)
+
+
+def test_a_word_that_would_not_come_back_does_not_fit():
+    words = ["bank", "a b", " a", "a\u3000", "a\r", "a\rb", "", "\u2028"]
+    assert [word for word in words if fits_word_list(word)] == ["bank", "a b"]

@@ -334,3 +334,15 @@ def test_a_model_the_format_has_no_words_for_is_refused(config, words, complaint
 def test_a_model_of_words_and_characters_is_refused(tmp_path):
     with pytest.raises(ModelError, match="has both"):
         write_bilm_tf(tiny.model(tiny.word_and_char_config()), tmp_path / "w.hdf5")
+
+
+def test_a_rest_state_is_left_out_only_when_asked(tmp_path):
+    model = tiny.model()
+    model.bilm.initial_hidden += 0.25
+    with pytest.raises(ModelError, match="--from-zeros"):
+        write_bilm_tf(model, tmp_path / "weights.hdf5")
+    write_bilm_tf(model, tmp_path / "weights.hdf5", from_zeros=True)
+    again = load_model(tmp_path / "weights.hdf5")
+    assert not again.bilm.initial_hidden.any()
+    name = "forward_lm.0.state_weight"
+    assert torch.equal(again.bilm.state_dict()[name], model.bilm.state_dict()[name])

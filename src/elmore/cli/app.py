@@ -9,6 +9,7 @@ from elmore import __version__
 from elmore.cli.convert import convert
 from elmore.cli.embed import embed
 from elmore.cli.evaluate import evaluate
+from elmore.cli.finetune import finetune
 from elmore.cli.info import info
 from elmore.cli.neighbors import neighbors
 from elmore.cli.plot import plot
@@ -31,6 +32,7 @@ app.command()(neighbors)
 app.command()(prepare)
 app.command()(pretrain)
 app.command()(plot)
+app.command()(finetune)
 app.command()(evaluate)
 app.command()(score)
 

@@ -34,6 +34,13 @@ def convert(
         bool,
         typer.Option("--overwrite", help="Replace an options.json that describes another model."),
     ] = False,
+    from_zeros: Annotated[
+        bool,
+        typer.Option(
+            "--from-zeros",
+            help="Let sentences start from zeros: bilm-tf has no place for a model's rest state.",
+        ),
+    ] = False,
     as_json: options.Json = False,
 ) -> None:
     """Convert a model between formats; the vectors stay the same.
@@ -45,6 +52,8 @@ def convert(
         elmore convert many_langs_folder/ --out model/
 
         elmore convert model/ --to bilm-tf --out weights.hdf5
+
+        elmore convert run/model --to bilm-tf --from-zeros --out weights.hdf5
     """
     from elmore.weights.bilm_tf import write_bilm_tf  # noqa: PLC0415  brings torch
     from elmore.weights.loading import load_model  # noqa: PLC0415
@@ -57,8 +66,11 @@ def convert(
     )
     options.print_notes(model)
     if to is Target.BILM_TF:
-        written = write_bilm_tf(model, out, overwrite=overwrite)
+        written = write_bilm_tf(model, out, overwrite=overwrite, from_zeros=from_zeros)
     else:
+        if from_zeros:
+            model.bilm.initial_hidden.zero_()
+            model.bilm.initial_cell.zero_()
         model.save_pretrained(out)
         written = sorted(path for path in out.iterdir() if path.is_file())
     if as_json:

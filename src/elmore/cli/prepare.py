@@ -17,7 +17,7 @@ from elmore.text.language import Language
 
 if TYPE_CHECKING:
     from elmore.pretrain.corpus import Corpus
-    from elmore.pretrain.prepare import PrepareProgress
+    from elmore.pretrain.prepare_progress import PrepareProgress
 
 _DEFAULTS = PrepareSettings()
 
@@ -52,6 +52,12 @@ def prepare(
         Path | None,
         typer.Option(help="Take this list of words, one a line, with `<S>`, `</S>` and `<UNK>`."),
     ] = None,
+    extend: Annotated[
+        bool,
+        typer.Option(
+            "--extend", help="Add words of the text behind those of --vocabulary, for fine-tuning."
+        ),
+    ] = False,
     heldout: Annotated[
         float, typer.Option(help="Share of the documents that is not trained on.")
     ] = _DEFAULTS.heldout,
@@ -93,9 +99,9 @@ def prepare(
     """
     if tokenized and form not in (None, TextForm.TOKENIZED):
         raise typer.BadParameter(f"--tokenized contradicts --form {form}; give one of them")
-    if vocabulary is not None and (max_words, min_count) != (None, None):
+    if vocabulary is not None and not extend and (max_words, min_count) != (None, None):
         raise typer.BadParameter(
-            "--vocabulary is taken as it is; leave out --max-words and --min-count"
+            "--vocabulary is taken as it is; leave out --max-words and --min-count, or --extend it"
         )
     settings = PrepareSettings(
         form=TextForm.TOKENIZED if tokenized else form,
@@ -103,16 +109,17 @@ def prepare(
         max_words=_DEFAULTS.max_words if max_words is None else max_words,
         min_count=_DEFAULTS.min_count if min_count is None else min_count,
         vocabulary=vocabulary,
+        extends=extend,
         heldout=heldout,
         document_sentences=document_sentences,
         seed=seed,
         bad_bytes=bad_bytes,
     )
-    sources, heldout_sources = _find_sources(text), _find_sources(heldout_text or [])
+    sources, heldout_sources = find_sources(text), find_sources(heldout_text or [])
     from elmore.pretrain.prepare import prepare_corpus  # noqa: PLC0415  brings numpy
 
     try:
-        with _show_progress() as on_progress:
+        with show_progress() as on_progress:
             corpus = prepare_corpus(
                 sources,
                 out,
@@ -128,7 +135,7 @@ def prepare(
     _report(corpus, as_json=as_json)
 
 
-def _find_sources(patterns: list[str]) -> list[Path | BinaryIO]:
+def find_sources(patterns: list[str]) -> list[Path | BinaryIO]:
     """Return the files, and standard input for a dash."""
     sources: list[Path | BinaryIO] = []
     for pattern in patterns:
@@ -142,7 +149,7 @@ def _find_sources(patterns: list[str]) -> list[Path | BinaryIO]:
 
 
 @contextmanager
-def _show_progress() -> Iterator[Any]:
+def show_progress() -> Iterator[Any]:
     """Show a bar while the work inside goes on, if there is a terminal to show it on."""
     from rich import progress  # noqa: PLC0415  takes time, and `elmore --help` has no use for it
     from rich.console import Console  # noqa: PLC0415

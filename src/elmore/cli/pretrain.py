@@ -9,7 +9,7 @@ import typer
 
 from elmore.cli import options
 from elmore.cli.training_display import TrainingDisplay
-from elmore.pretrain.settings import PretrainSettings, load_settings
+from elmore.pretrain.settings import PretrainSettings, find_config, load_settings
 
 if TYPE_CHECKING:
     from elmore.pretrain.finish import RunReport
@@ -24,7 +24,13 @@ Restart = Annotated[
 
 
 def pretrain(
-    config: Annotated[Path, typer.Argument(help="Settings in TOML; configs/ has examples.")],
+    config: Annotated[
+        str,
+        typer.Argument(
+            help="A file of settings (TOML), or the name of one that comes with elmore: tiny, "
+            "small, medium, original, many-languages, chinese."
+        ),
+    ],
     corpus: Annotated[
         Path, typer.Option("--corpus", "-c", help="Corpus made by `elmore prepare`.")
     ],
@@ -43,13 +49,15 @@ def pretrain(
 
         elmore prepare books/*.txt --out corpus/
 
-        elmore pretrain configs/small.toml --corpus corpus/ --out run/
+        elmore pretrain small --corpus corpus/ --out run/
+
+        elmore pretrain my.toml --corpus corpus/ --out run/ --set training.rows=64
 
         elmore embed sentences.txt --model run/model --out vectors.h5
 
-        torchrun --nproc-per-node 2 -m elmore pretrain configs/small.toml -c corpus/ -o run/
+        torchrun --nproc-per-node 2 -m elmore pretrain small -c corpus/ -o run/
     """
-    settings = load_settings(config, changes or [])
+    settings = load_settings(find_config(config), changes or [])
     run_training(settings, corpus, out, restart=restart, device=device, as_json=as_json)
 
 
@@ -64,7 +72,7 @@ def run_training(
 ) -> None:
     """Train, show how it goes, and tell what came of it."""
     from elmore.pretrain.pretrain import pretrain_model  # noqa: PLC0415  brings torch
-    from elmore.pretrain.run import StoppedError  # noqa: PLC0415
+    from elmore.pretrain.stopping import StoppedError  # noqa: PLC0415
 
     display = TrainingDisplay()
     try:

@@ -43,7 +43,7 @@ def sum_losses(
 
 
 class _SummedLoss(torch.autograd.Function):
-    """Keeps gradients for the way back instead of logits, which are larger and would be needed."""
+    """Computes gradients on the way there, so that no logits are kept for the way back."""
 
     @staticmethod
     def forward(

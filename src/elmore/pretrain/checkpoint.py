@@ -76,11 +76,14 @@ class Checkpoints:
             )
         return None
 
-    def clear(self) -> None:
-        """Remove all checkpoints."""
-        for step in self.steps():
-            self._path(step).unlink(missing_ok=True)
-            self._path(step).with_suffix(".safetensors").unlink(missing_ok=True)
+    def remove_leftovers(self) -> None:
+        """Remove what processes that were killed had begun to write or to remove."""
+        whole = {self._path(step).stem for step in self.steps()}
+        for path in self.folder.glob("step-*.safetensors"):
+            if path.stem not in whole:
+                path.unlink(missing_ok=True)
+        for path in self.folder.glob(".step-*.tmp"):
+            path.unlink(missing_ok=True)
 
     def _path(self, step: int) -> Path:
         return self.folder / f"step-{step:012d}.json"

@@ -94,7 +94,7 @@ class CorpusPart:
             found = self._shards.open(number).symbols[places.inner[group]]
             symbols[group] = found
             word_ids[group] = self._shards.word_ids(number)[found]
-        keys, unlisted = self._tell_apart(symbols, word_ids, places)
+        keys, unlisted = self._find_keys(symbols, word_ids, places)
         tokens, positions = self._number(symbols, keys, unlisted)
         return Lookup(
             tokens=tokens,
@@ -102,12 +102,12 @@ class CorpusPart:
             word_ids=places.put_back(word_ids),
         )
 
-    def _tell_apart(
+    def _find_keys(
         self, symbols: NDArray[np.int64], word_ids: NDArray[np.int64], places: "_Places"
     ) -> tuple[NDArray[np.int64], list[str]]:
         """Return a key for each token: its word id, or after those its place in the other list."""
         keys = word_ids.copy()
-        is_outside = (word_ids == self._unknown_id) & (symbols >= NUM_MARKERS)
+        is_outside = word_ids == self._unknown_id
         unlisted: dict[str, int] = {}
         for number, group in places.groups:
             outside = group.start + np.flatnonzero(is_outside[group])

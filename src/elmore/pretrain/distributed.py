@@ -1,24 +1,31 @@
 """Processes that train together, started by torchrun; one process is the special case.
 
-Every process reads its share of the rows. Gradients become the mean over the processes, and what
-the LSTMs remember is handed to all after every step, so that any process that is left when another
-is lost can write a whole checkpoint.
+Every process reads its share of the rows. Gradients are added up over the processes, and what the
+LSTMs remember is handed to all after every step, so that any process that is left when another is
+lost can write a whole checkpoint. Files are the first process's business; the others need not see
+the same disk, but for the corpus.
 """
 
 import gc
+import json
 import os
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
-from typing import Any
+from typing import Any, NoReturn, TypeVar
 
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from elmore.errors import ConfigError
+from elmore.errors import ConfigError, DataError, ElmoreError
 
 # A held-out measurement or a checkpoint of one process may keep the others waiting this long.
 PATIENCE = timedelta(minutes=60)
+# Torchrun ends all processes soon after one has failed; the first is to say why before.
+SECONDS_TO_SPEAK = 1.0
+
+T = TypeVar("T")
 
 
 class Group:
@@ -47,22 +54,13 @@ class Group:
             )
         return num_rows // self.size
 
-    def wrap(self, module: nn.Module) -> nn.Module:
-        """Let the gradients of a module become the mean over the processes as they are computed."""
-        if self.size == 1:
-            return module
-        return nn.parallel.DistributedDataParallel(module, broadcast_buffers=False)
-
-    def average_(self, parameters: list[nn.Parameter]) -> None:
-        """Make other gradients, sparse ones too, the mean over the processes."""
+    def add_sparse(self, parameters: Iterable[nn.Parameter]) -> None:
+        """Make sparse gradients the sums over the processes."""
         if self.size == 1:
             return
         for parameter in parameters:
-            if parameter.grad is not None and parameter.grad.is_sparse:
-                parameter.grad = self._average_sparse(parameter.grad)
-            elif parameter.grad is not None:
-                dist.all_reduce(parameter.grad)
-                parameter.grad /= self.size
+            if parameter.grad is not None:
+                parameter.grad = self._add_rows(parameter.grad.coalesce())
 
     def add(self, numbers: list[float]) -> list[float]:
         """Return the sums over the processes."""
@@ -80,42 +78,86 @@ class Group:
         dist.all_gather(parts, rows.contiguous())
         return torch.cat(parts, dim=dim)
 
-    def wait(self) -> None:
-        """Let all processes come to the same point."""
-        if self.size > 1:
-            dist.barrier()
-
-    def first_does(self, action: Callable[[], None]) -> None:
-        """Run something in the first process; if it fails there, let all processes know."""
-        failure: BaseException | None = None
-        if self.is_first:
-            try:
-                action()
-            except Exception as error:  # raised below, once the others know
-                failure = error
-        has_failed = self.add([float(failure is not None)])[0]
+    def all_do(self, action: Callable[[], T]) -> T:
+        """Do something in every process; if any cannot, all end, and the first says why."""
+        if self.size == 1:
+            return action()
+        result: list[T] = []
+        failure: Exception | None = None
+        try:
+            result.append(action())
+        except Exception as error:  # raised below, once the others know
+            failure = error
+        reasons: list[str | None] = [None] * self.size
+        dist.all_gather_object(reasons, None if failure is None else str(failure))
+        if not any(reason is not None for reason in reasons):
+            return result[0]
+        if failure is not None and not (
+            self.is_first or isinstance(failure, ElmoreError | OSError)
+        ):
+            raise failure  # our own mistake; its traceback is known here alone
+        if not self.is_first:
+            end_in_silence(2)
         if failure is not None:
             raise failure
-        if has_failed:
-            raise SystemExit(2)  # the first process says why
+        rank = next(rank for rank, reason in enumerate(reasons) if reason is not None)
+        raise DataError(f"process {rank} of {self.size}: {reasons[rank]}")
+
+    def first_does(self, action: Callable[[], T]) -> T | None:
+        """Do something in the first process only; if it cannot, all end."""
+        return self.all_do(lambda: action() if self.is_first else None)
+
+    def share(self, value: T) -> T:
+        """Give all processes a small value of the first."""
+        if self.size == 1:
+            return value
+        values = [value]
+        dist.broadcast_object_list(values, device=self.device)
+        return values[0]
+
+    def share_tensors(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Give all processes the tensors of the first, whatever they have themselves."""
+        if self.size == 1:
+            return dict(tensors)
+        kinds = self.share({name: (t.shape, t.dtype) for name, t in tensors.items()})
+        shared = {}
+        for name, (shape, dtype) in kinds.items():
+            tensor = torch.empty(shape, dtype=dtype, device=self.device)
+            if self.is_first:
+                tensor.copy_(tensors[name])
+            dist.broadcast(tensor, src=0)
+            shared[name] = tensor.cpu()
+        return shared
+
+    def check_alike(self, facts: Mapping[str, Any]) -> None:
+        """Refuse to train with processes that were given different things."""
+        mine = {name: json.dumps(value, sort_keys=True) for name, value in facts.items()}
+        firsts = self.share(mine)
+
+        def compare() -> None:
+            for name, value in mine.items():
+                if value != firsts[name]:
+                    raise ConfigError(
+                        f"it was given another {name} than the first process; give all the same"
+                    )
+
+        self.all_do(compare)
 
     def close(self) -> None:
-        """Leave the group; every reference to a wrapped module must be gone by then."""
+        """Leave the group together with all others."""
         if self.size > 1:
             # Without this order gloo's threads abort some runs after all is done.
             dist.barrier()
             gc.collect()
             dist.destroy_process_group()
 
-    def _average_sparse(self, gradient: Tensor) -> Tensor:
+    def _add_rows(self, gradient: Tensor) -> Tensor:
         """Sum over the union of the rows that any process has."""
-        gradient = gradient.coalesce()
         rows, values = gradient.indices()[0], gradient.values()
         union = self._gather_distinct(rows)
         buffer = values.new_zeros((len(union), *values.shape[1:]))
         buffer[torch.searchsorted(union, rows)] = values
         dist.all_reduce(buffer)
-        buffer /= self.size
         return torch.sparse_coo_tensor(
             union[None], buffer, gradient.shape, is_coalesced=True, check_invariants=False
         )
@@ -135,9 +177,17 @@ def local_rank() -> int:
     return int(os.environ.get("LOCAL_RANK", "0"))
 
 
-def is_lost(error: BaseException) -> bool:
+def was_restarted() -> bool:
+    """Tell whether torchrun started this process because another was lost."""
+    return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
+
+
+def end_in_silence(status: int) -> NoReturn:
+    """End a process that is not the first, which says what there is to say."""
+    time.sleep(SECONDS_TO_SPEAK)
+    raise SystemExit(status)
+
+
+def is_lost(error: RuntimeError) -> bool:
     """Tell whether an error means that another process of the group has gone."""
-    lost: tuple[type[Any], ...] = (dist.DistError,) if hasattr(dist, "DistError") else ()
-    return isinstance(error, (RuntimeError, *lost)) and not isinstance(
-        error, torch.OutOfMemoryError
-    )
+    return isinstance(error, dist.DistError) or "gloo" in str(error)

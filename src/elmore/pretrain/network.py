@@ -19,6 +19,7 @@ from elmore.weights.elmo_model import ElmoModel, new_model
 
 # A character of fewer occurrences in the vocabulary is read as unknown.
 MIN_CHARACTER_COUNT = 3
+WORD_VECTOR_SCALE = 0.1
 
 Softmax = WordSoftmax | AdaptiveSoftmax
 
@@ -67,16 +68,30 @@ def list_characters(model: Mapping[str, Any], corpus: Corpus) -> list[str]:
     return [*CHARACTER_MARKS, *frequent]
 
 
-def make_softmax(settings: PretrainSettings, config: ModelConfig, *, num_words: int) -> Softmax:
-    """Build the softmax, drawn from the run's seed."""
-    dim = config.lstm.output_dim
-    softmax: Softmax
+def make_softmax(
+    settings: PretrainSettings, config: ModelConfig, *, counts: NDArray[np.int64]
+) -> Softmax:
+    """Build the softmax over words of these counts, drawn from the run's seed."""
+    num_words, dim, seed = len(counts), config.lstm.output_dim, settings.training.seed + 1
     if settings.softmax.kind is SoftmaxKind.ADAPTIVE:
-        softmax = AdaptiveSoftmax(num_words=num_words, dim=dim, cutoffs=choose_cutoffs(num_words))
-    else:
-        softmax = WordSoftmax(num_words=num_words, dim=dim)
-    softmax.initialize(seed=settings.training.seed + 1)
+        adaptive = AdaptiveSoftmax(num_words=num_words, dim=dim, cutoffs=choose_cutoffs(num_words))
+        adaptive.initialize(seed=seed)
+        return adaptive
+    softmax = WordSoftmax(num_words=num_words, dim=dim)
+    start_softmax(softmax, counts=counts, seed=seed)
     return softmax
+
+
+@torch.no_grad()
+def start_softmax(softmax: WordSoftmax, *, counts: NDArray[np.int64], seed: int) -> None:
+    """Draw small vectors, and let every word begin with its share of the text.
+
+    Learning the shares by steps takes an untrained network hundreds of them, and large random
+    vectors of words that are seldom drawn spoil the full softmax for as long.
+    """
+    softmax.initialize(seed=seed)
+    softmax.weight.mul_(WORD_VECTOR_SCALE)
+    softmax.bias.copy_(find_log_shares(counts))
 
 
 def find_log_shares(counts: NDArray[np.int64]) -> Tensor:
@@ -85,5 +100,5 @@ def find_log_shares(counts: NDArray[np.int64]) -> Tensor:
     >>> find_log_shares(np.array([3, 1, 0])).exp().tolist()
     [0.6666666865348816, 0.2222222238779068, 0.1111111119389534]
     """
-    seen = np.maximum(counts.astype(np.float64), 0.5)
+    seen = np.maximum(np.asarray(counts, np.float64), 0.5)
     return torch.from_numpy(np.log(seen / seen.sum())).float()

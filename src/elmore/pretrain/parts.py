@@ -35,12 +35,11 @@ class Runs:
 
 @dataclass(frozen=True, kw_only=True)
 class Split:
-    """How to choose the held-out documents."""
+    """How to choose the held-out documents, besides those of held-out shards."""
 
     document_sentences: int | None
     seed: int
     threshold: int  # a document whose hash is below is held out
-    first_heldout_source: int  # documents of sources from here on are held out anyway
 
 
 def choose_split(
@@ -49,7 +48,6 @@ def choose_split(
     document_sentences: int | None,
     seed: int,
     share: float,
-    first_heldout_source: int,
 ) -> Split:
     """Find the hash below which documents are held out: at least one, if there are two."""
     documents = _Documents(document_sentences)
@@ -62,12 +60,7 @@ def choose_split(
     threshold = 0
     if share and documents.num_found > 1:
         threshold = min(max(round(share * _HASH_RANGE), lowest + 1), highest)
-    return Split(
-        document_sentences=document_sentences,
-        seed=seed,
-        threshold=threshold,
-        first_heldout_source=first_heldout_source,
-    )
+    return Split(document_sentences=document_sentences, seed=seed, threshold=threshold)
 
 
 def split_shards(shards: Iterable[Shard], split: Split) -> Iterator[tuple[Shard, Runs]]:
@@ -77,7 +70,7 @@ def split_shards(shards: Iterable[Shard], split: Split) -> Iterator[tuple[Shard,
     for shard in shards:
         starts = documents.find_starts(shard)
         parts = np.full(len(starts), TRAIN)
-        if shard.facts.source_number >= split.first_heldout_source:
+        if shard.facts.is_heldout:
             parts[:] = HELDOUT
         elif split.threshold:
             hashes = _hash(documents.last_numbers, seed=split.seed)

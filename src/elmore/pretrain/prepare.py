@@ -5,22 +5,18 @@ the vocabulary is chosen. A killed run goes on with the shards it has. The files
 and the settings alone.
 """
 
-import hashlib
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Sequence
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from elmore.errors import ConfigError, DataError
+from elmore.errors import DataError
 from elmore.pretrain.corpus import Corpus, open_corpus
 from elmore.pretrain.corpus_folder import (
-    FILES,
     SUMMARY,
     changed,
     check_job,
-    hash_file,
     hold_folder,
     read_summary,
     remove_leftovers,
@@ -28,29 +24,22 @@ from elmore.pretrain.corpus_folder import (
     throw_away,
     write_json,
 )
-from elmore.pretrain.corpus_index import PartTotals, ShardRow, count_words, write_index
+from elmore.pretrain.corpus_index import ShardRow, count_words, write_index
 from elmore.pretrain.parts import choose_split
+from elmore.pretrain.prepare_progress import OnProgress, ProgressCounter
 from elmore.pretrain.prepare_settings import BadBytesPolicy, PrepareSettings
-from elmore.pretrain.shard_workers import MAX_BAD_PLACES, ShardMaker, make_shards
+from elmore.pretrain.prepare_summary import (
+    describe_corpus,
+    describe_inputs,
+    describe_job,
+    describe_settings,
+)
+from elmore.pretrain.shard_workers import ShardMaker, make_shards
 from elmore.pretrain.shards import Shard, ShardFacts
 from elmore.pretrain.text_chunks import Chunk, Source, make_sources, read_chunks
-from elmore.text.files import open_text
+from elmore.pretrain.word_counts import MARKS
 from elmore.text.language import Language
 from elmore.text.vocabulary import read_word_list
-
-
-@dataclass(frozen=True, kw_only=True)
-class PrepareProgress:
-    """How far it has come."""
-
-    stage: str  # "reading" counts bytes of the files, "indexing" shards
-    num_done: int
-    num_total: int | None  # None: not known, as of standard input
-    num_tokens: int
-    num_new_tokens: int  # without those of an earlier run
-
-
-OnProgress = Callable[[PrepareProgress], None]
 
 
 def prepare_corpus(
@@ -70,26 +59,17 @@ def prepare_corpus(
     """
     settings, folder = settings or PrepareSettings(), Path(folder)
     texts = make_sources(sources, heldout_sources, form=settings.form)
-    inputs = _describe_inputs(texts)
+    inputs = describe_inputs(texts)
     words = None if settings.vocabulary is None else read_word_list(settings.vocabulary)
+    progress = ProgressCounter(inputs, on_progress)
     try:
         with hold_folder(folder, restart=restart):
             if not _is_done(folder, texts, inputs=inputs, settings=settings):
-                check_job(folder, _describe_job(inputs, settings))
+                check_job(folder, describe_job(inputs, settings))
                 remove_leftovers(folder)
-                progress = _Progress(inputs, on_progress)
-                maker = ShardMaker(
-                    folder=folder,
-                    language=Language(settings.language),
-                    bad_bytes=BadBytesPolicy(settings.bad_bytes),
-                )
-                chunks = read_chunks(
-                    texts, chunk_bytes=settings.chunk_bytes, language=maker.language
-                )
                 facts = _make_missing_shards(
-                    chunks, maker, num_processes=num_processes or count_cores(), progress=progress
+                    folder, texts, settings, num_processes=num_processes, progress=progress
                 )
-                _check_text(facts, texts)
                 _finish(folder, facts, words, inputs=inputs, settings=settings, progress=progress)
     except _NoTextError:
         throw_away(folder)
@@ -109,37 +89,6 @@ class _NoTextError(DataError):
     """There is nothing to make a corpus of."""
 
 
-def _describe_inputs(texts: Sequence[Source]) -> list[dict[str, Any]]:
-    """Return what identifies each text; a missing one is noticed now, before hours of work."""
-    if not any(not text.is_heldout for text in texts):
-        raise ConfigError("there is no text to prepare; name at least one file")
-    inputs = []
-    for text in texts:
-        with open_text(text.source):
-            pass
-        size = text.source.stat().st_size if isinstance(text.source, Path) else None
-        part = "heldout" if text.is_heldout else "train"
-        inputs.append({"name": text.name, "size": size, "form": str(text.form), "part": part})
-    return inputs
-
-
-def _describe_job(inputs: list[dict[str, Any]], settings: PrepareSettings) -> dict[str, Any]:
-    """Return what the shards depend on; all else may still change while there is no corpus.json."""
-    return {
-        "inputs": inputs,
-        "language": str(settings.language),
-        "chunk_bytes": settings.chunk_bytes,
-    }
-
-
-def _describe_settings(settings: PrepareSettings) -> dict[str, Any]:
-    content: dict[str, Any] = {**asdict(settings), "form": settings.form and str(settings.form)}
-    if settings.vocabulary is not None:
-        checksum = hash_file(settings.vocabulary)
-        content["vocabulary"] = {"name": str(settings.vocabulary), "sha256": checksum}
-    return content
-
-
 def _is_done(
     folder: Path,
     texts: Sequence[Source],
@@ -154,7 +103,7 @@ def _is_done(
     if not (folder / SUMMARY).is_file():
         return False
     summary = read_summary(folder)
-    wanted = {"inputs": inputs, "settings": _describe_settings(settings)}
+    wanted = {"inputs": inputs, "settings": describe_settings(settings)}
     for name, value in wanted.items():
         if summary[name] != value:
             raise changed(folder, f"the {name} differ")
@@ -165,13 +114,23 @@ def _is_done(
 
 
 def _make_missing_shards(
-    chunks: Iterator[Chunk], maker: ShardMaker, *, num_processes: int, progress: "_Progress"
+    folder: Path,
+    texts: Sequence[Source],
+    settings: PrepareSettings,
+    *,
+    num_processes: int | None,
+    progress: ProgressCounter,
 ) -> list[ShardFacts]:
     """Make the shards that an earlier run has not made; return what is known of all, in order."""
+    maker = ShardMaker(
+        folder=folder,
+        language=Language(settings.language),
+        bad_bytes=BadBytesPolicy(settings.bad_bytes),
+    )
     facts: dict[int, ShardFacts] = {}
 
     def find_missing() -> Iterator[Chunk]:
-        for chunk in chunks:
+        for chunk in read_chunks(texts, chunk_bytes=settings.chunk_bytes, language=maker.language):
             made = _find_shard(chunk, maker)
             if made is None:
                 yield chunk
@@ -181,13 +140,16 @@ def _make_missing_shards(
 
     missing = find_missing()
     first_two = list(islice(missing, 2))
-    if len(first_two) < 2:
-        num_processes = 1  # a process takes longer to start than a small text to read
-    for chunk, made in make_shards(chain(first_two, missing), maker, num_processes=num_processes):
+    # A process takes longer to start than a small text to read.
+    num_workers = (num_processes or count_cores()) if len(first_two) == 2 else 1
+    chunks = chain(first_two, missing)
+    for chunk, made in make_shards(chunks, maker, num_processes=num_workers):
         facts[chunk.number] = made
         progress.note_shard(chunk, made, is_new=True)
-    if shard_path(maker.folder, len(facts)).exists():
-        raise changed(maker.folder, "there is less text than before")
+    if shard_path(folder, len(facts)).exists():
+        raise changed(folder, "there is less text than before")
+    if not any(shard.num_sentences and not shard.is_heldout for shard in facts.values()):
+        raise _no_text(texts)
     return [facts[number] for number in range(len(facts))]
 
 
@@ -200,23 +162,18 @@ def _find_shard(chunk: Chunk, maker: ShardMaker) -> ShardFacts | None:
         facts = Shard(path).facts
     except DataError:
         return None
-    if (facts.source_number, facts.source_bytes, facts.source_crc32) != (
-        chunk.source_number,
-        len(chunk.excerpt.data),
-        chunk.checksum,
-    ):
-        place = f"{chunk.excerpt.name}, from line {chunk.excerpt.first_line}"
+    if (facts.source_bytes, facts.source_crc32) != (chunk.num_bytes, chunk.checksum):
+        excerpt = chunk.excerpts[0].excerpt
+        place = f"{excerpt.name}, from line {excerpt.first_line}"
         raise changed(maker.folder, f"{place} on, is not what it was")
     is_refused = facts.num_bad and maker.bad_bytes is BadBytesPolicy.REFUSE
     return None if is_refused else facts
 
 
-def _check_text(facts: Iterable[ShardFacts], texts: Sequence[Source]) -> None:
-    if not any(
-        shard.num_sentences and not texts[shard.source_number].is_heldout for shard in facts
-    ):
-        names = ", ".join(text.name for text in texts if not text.is_heldout)
-        raise _NoTextError(f"there are no sentences in {names}; name files that hold text")
+def _no_text(texts: Sequence[Source]) -> _NoTextError:
+    names = [text.name for text in texts if not text.is_heldout]
+    shown = ", ".join([*names[:3], *(["..."] if len(names) > 3 else [])])
+    return _NoTextError(f"there are no sentences in {shown}; name files that hold text")
 
 
 def _finish(
@@ -226,131 +183,40 @@ def _finish(
     *,
     inputs: list[dict[str, Any]],
     settings: PrepareSettings,
-    progress: "_Progress",
+    progress: ProgressCounter,
 ) -> None:
-    """Choose the vocabulary and the held-out documents, and write all but the shards."""
-    num_passes = 3 if words is None else 2
+    """Choose the held-out documents and the vocabulary, and write all but the shards."""
+    has_to_count = words is None or settings.extends
+    num_passes = 3 if has_to_count else 2
     shards = ShardRow(
         folder=folder,
         num_shards=len(facts),
         on_shard=progress.count_shards(num_passes * len(facts)),
     )
-    num_train = sum(entry["part"] == "train" for entry in inputs)
+    has_heldout_text = any(entry["part"] == "heldout" for entry in inputs)
     split = choose_split(
         shards,
         document_sentences=settings.document_sentences,
         seed=settings.seed,
-        share=settings.heldout if num_train == len(inputs) else 0.0,
-        first_heldout_source=num_train,
+        share=0.0 if has_heldout_text else settings.heldout,
     )
     max_missed = 0
-    if words is None:
+    if has_to_count:
         counts = count_words(shards, split, max_types=settings.max_types)
-        words = counts.choose(max_words=settings.max_words, min_count=settings.min_count)
+        words = counts.choose(
+            max_words=settings.max_words, min_count=settings.min_count, first=words or MARKS
+        )
         max_missed = counts.max_missed
+    assert words is not None
     totals = write_index(shards, split, words)
-    files = {
-        name: {"bytes": (folder / name).stat().st_size, "sha256": hash_file(folder / name)}
-        for name in FILES
-    }
-    checksums = [*(entry["sha256"] for entry in files.values()), *(shard.sha256 for shard in facts)]
-    bad_bytes = _describe_bad_bytes(facts, inputs)
-    summary = {
-        "fingerprint": hashlib.sha256("\n".join(map(str, checksums)).encode()).hexdigest(),
-        "settings": _describe_settings(settings),
-        "inputs": inputs,
-        "vocabulary_size": len(words),
-        "parts": {part: _describe_part(part_totals) for part, part_totals in totals.items()},
-        "bad_bytes": bad_bytes,
-        "notes": _make_notes(totals, settings, bad_bytes=bad_bytes, max_missed=max_missed),
-        "files": files,
-        "shards": [asdict(shard) for shard in facts],
-    }
+    summary = describe_corpus(
+        folder,
+        facts,
+        inputs=inputs,
+        settings=settings,
+        totals=totals,
+        num_words=len(words),
+        max_missed=max_missed,
+    )
     remove_leftovers(folder)
     write_json(folder / SUMMARY, summary)
-
-
-def _describe_part(totals: PartTotals) -> dict[str, Any]:
-    share = totals.outside / totals.tokens if totals.tokens else 0.0
-    return {**asdict(totals), "outside_share": round(share, 6)}
-
-
-def _describe_bad_bytes(
-    facts: Sequence[ShardFacts], inputs: Sequence[dict[str, Any]]
-) -> dict[str, Any]:
-    places = (
-        f"{inputs[shard.source_number]['name']}, line {line}: byte 0x{byte:02x}"
-        for shard in facts
-        for line, byte in shard.bad_places
-    )
-    return {
-        "replaced": sum(shard.num_bad for shard in facts),
-        "first_places": list(islice(places, MAX_BAD_PLACES)),
-    }
-
-
-def _make_notes(
-    totals: dict[str, PartTotals],
-    settings: PrepareSettings,
-    *,
-    bad_bytes: dict[str, Any],
-    max_missed: int,
-) -> list[str]:
-    """Return what the user should know, a sentence each."""
-    notes = []
-    if not totals["heldout"].documents and settings.heldout:
-        notes.append(
-            "nothing is held out, for the text is one document; separate documents by blank lines, "
-            "end them with --document-sentences, or give --heldout-text"
-        )
-    if bad_bytes["replaced"]:
-        places = "; ".join(bad_bytes["first_places"])
-        notes.append(
-            f"{bad_bytes['replaced']:,} times bytes that are not UTF-8 were replaced by U+FFFD, "
-            f"first in {places}"
-        )
-    if max_missed:
-        notes.append(
-            f"there are more than {settings.max_types:,} distinct tokens; the rarest were not "
-            f"counted all the time, so that words occurring up to {max_missed:,} times more often "
-            "than --min-count may be missing from the vocabulary"
-        )
-    return notes
-
-
-class _Progress:
-    """Adds up what is done, and tells it."""
-
-    def __init__(self, inputs: Sequence[dict[str, Any]], tell: OnProgress | None) -> None:
-        sizes = [entry["size"] for entry in inputs]
-        self._before = [sum(size or 0 for size in sizes[:place]) for place in range(len(sizes))]
-        self._total = None if None in sizes else sum(sizes)
-        self._tell = tell
-        self._num_bytes = 0
-        self._num_tokens = 0
-        self._num_new_tokens = 0
-
-    def note_shard(self, chunk: Chunk, facts: ShardFacts, *, is_new: bool) -> None:
-        """Take note of a shard that is there."""
-        place = self._before[chunk.source_number] + chunk.position
-        self._num_bytes = max(self._num_bytes, place)
-        self._num_tokens += facts.num_tokens
-        self._num_new_tokens += facts.num_tokens if is_new else 0
-        self._report("reading", self._num_bytes, self._total)
-
-    def count_shards(self, num_shards: int) -> Callable[[], None]:
-        """Return what is to be called for every shard that is indexed."""
-        numbers = iter(range(1, num_shards + 1))
-        return lambda: self._report("indexing", next(numbers, num_shards), num_shards)
-
-    def _report(self, stage: str, num_done: int, num_total: int | None) -> None:
-        if self._tell is not None:
-            self._tell(
-                PrepareProgress(
-                    stage=stage,
-                    num_done=num_done,
-                    num_total=num_total,
-                    num_tokens=self._num_tokens,
-                    num_new_tokens=self._num_new_tokens,
-                )
-            )

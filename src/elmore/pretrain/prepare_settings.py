@@ -34,6 +34,9 @@ class PrepareSettings:
     vocabulary: Path | None = None
     """A list to take as it is; then the two bounds above have no say."""
 
+    extends: bool = False
+    """Add words of the text to that list, within the two bounds, as fine-tuning does."""
+
     heldout: float = 0.01
     """Share of the documents kept from training; not used if held-out files are given."""
 
@@ -58,6 +61,8 @@ class PrepareSettings:
         _check_at_least("seed", self.seed, 0)
         if self.document_sentences is not None:
             _check_at_least("document_sentences", self.document_sentences, 1)
+        if self.extends and self.vocabulary is None:
+            raise ConfigError("there is no vocabulary to extend; give one (--vocabulary)")
         if not 0 <= self.heldout < 1:
             raise ConfigError(
                 f"heldout is a share of the documents, from 0 to below 1, got {self.heldout}"

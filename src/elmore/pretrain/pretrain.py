@@ -1,18 +1,28 @@
 """Pretraining from beginning to end: a corpus and settings in, a model folder out."""
 
 from collections.abc import Callable
+from contextlib import nullcontext, suppress
 from pathlib import Path
+from typing import Any
 
 import torch
 
 from elmore.errors import ConfigError
+from elmore.pretrain.checkpoint import Checkpoints
 from elmore.pretrain.corpus import Corpus, open_corpus
-from elmore.pretrain.distributed import Group, local_rank
+from elmore.pretrain.distributed import (
+    Group,
+    end_in_silence,
+    is_lost,
+    local_rank,
+    was_restarted,
+)
 from elmore.pretrain.finish import RunReport, finish_run
 from elmore.pretrain.metrics import HeldoutResult, RunObserver, RunProgress
 from elmore.pretrain.network import Softmax
-from elmore.pretrain.run import Run, lock_run
+from elmore.pretrain.run import CHECKPOINTS, LostProcessError, Run, lock_run
 from elmore.pretrain.settings import PretrainSettings
+from elmore.pretrain.stopping import StoppedError, stopping_at_once
 from elmore.weights.elmo_model import ElmoModel
 
 
@@ -49,28 +59,50 @@ def pretrain_model(
 
     `make_parts` gives weights to begin with; without it they are drawn from the seed.
     """
-    opened = open_corpus(corpus) if isinstance(corpus, Path) else corpus
     group = Group(device=read_device(device))
-    release = lock_run(folder) if group.is_first else None
+    opened = group.all_do(lambda: open_corpus(corpus) if isinstance(corpus, Path) else corpus)
+    group.check_alike({"configuration": _shared(settings), "corpus": opened.fingerprint})
+    release = group.first_does(lambda: lock_run(folder))
     try:
-        run = Run(
-            settings,
-            opened,
-            folder,
-            group=group,
-            observer=observer if observer is not None and group.is_first else NoObserver(),
-            make_parts=None if make_parts is None else lambda: make_parts(opened),
+        run = group.all_do(
+            lambda: Run(
+                settings,
+                opened,
+                folder,
+                group=group,
+                observer=observer if observer is not None and group.is_first else NoObserver(),
+                make_parts=None if make_parts is None else lambda: make_parts(opened),
+            )
         )
-        run.begin(restart=restart)
+        # Processes that torchrun starts again go on, as they would without the option.
+        run.begin(restart=restart and not was_restarted())
         reason = run.train()
-        report = finish_run(run, reason=reason)
-        run.trainer.close()
-        del run
+        is_alone = group.size == 1
+        with stopping_at_once(step=run.progress.step) if is_alone else nullcontext():
+            report = finish_run(run, reason=reason)
         group.close()
+    except StoppedError as stop:
+        with suppress(RuntimeError):  # all stop after the same step, unless one is lost
+            group.close()
+        if not group.is_first:
+            end_in_silence(128 + stop.signal_number)
+        raise
+    except RuntimeError as error:
+        if group.size == 1 or not is_lost(error):
+            raise
+        saved = Checkpoints(folder / CHECKPOINTS, keep=1).steps()
+        raise LostProcessError(saved_step=max(saved, default=0)) from error
     finally:
         if release is not None:
             release()
     return report if group.is_first else None
+
+
+def _shared(settings: PretrainSettings) -> dict[str, Any]:
+    """Return the settings that all processes have to agree on."""
+    values = settings.to_json()
+    del values["run"]["threads"]  # machines may differ
+    return values
 
 
 def read_device(name: str | torch.device) -> torch.device:

@@ -7,17 +7,20 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from signal import SIGTERM
+from typing import Any, NoReturn
 
 import torch
+from torch import Tensor
 
 from elmore.atomic_file import hold_lock, replace_file
-from elmore.errors import DataError
-from elmore.pretrain.checkpoint import Checkpoints, load_tensors, save_tensors
+from elmore.errors import DataError, ElmoreError
+from elmore.pretrain.checkpoint import Checkpoint, Checkpoints, load_tensors, save_tensors
 from elmore.pretrain.corpus import Corpus
-from elmore.pretrain.distributed import Group, is_lost
+from elmore.pretrain.distributed import Group
 from elmore.pretrain.metrics import HeldoutResult, MetricsLog, RunObserver, RunProgress
 from elmore.pretrain.network import Softmax, make_model, make_softmax
 from elmore.pretrain.perplexity import LossTotals, measure_losses
@@ -25,20 +28,24 @@ from elmore.pretrain.progress import Progress, check_same_run
 from elmore.pretrain.reader import Document
 from elmore.pretrain.sample import sample_documents
 from elmore.pretrain.settings import PretrainSettings
-from elmore.pretrain.stopping import StopRequest, listening
+from elmore.pretrain.stopping import StoppedError, StopRequest, listening
 from elmore.pretrain.trainer import Trainer
 from elmore.weights.elmo_model import ElmoModel
 from elmore.weights.json_file import write_json
 
 SETTINGS, CHECKPOINTS, BEST, MODEL = "settings.json", "checkpoints", "best.safetensors", "model"
+# What fine-tuning puts into the folder of a run before it begins.
+PREPARED = {"corpus", "words.txt"}
 
 
-class StoppedError(Exception):
-    """A signal asked the run to stop; all it had done is in a checkpoint."""
+class LostProcessError(ElmoreError):
+    """Another process of the run has gone."""
 
-    def __init__(self, *, step: int, signal_number: int) -> None:
-        super().__init__(f"stopped after step {step}; the same command goes on from there")
-        self.signal_number = signal_number
+    def __init__(self, *, saved_step: int) -> None:
+        super().__init__(
+            f"another process of this run was lost; there is a checkpoint of step {saved_step:,}, "
+            "and the same command goes on from there"
+        )
 
 
 class Run:
@@ -67,6 +74,7 @@ class Run:
         self.heldout: list[Document] = sample_documents(
             corpus.heldout, max_tokens=settings.run.heldout_tokens
         )
+        self._lines: list[dict[str, Any]] = []  # what the metrics say of this step
         self._saved_step = -1
         self._saved_at = time.monotonic()
 
@@ -74,35 +82,39 @@ class Run:
         """Take up the newest checkpoint, if there is one."""
         if restart:
             self.group.first_does(lambda: clear_run(self.folder))
-        checkpoint = self.checkpoints.read_newest(on_message=self.observer.on_message)
-        if checkpoint is None:
+        checkpoint = self.group.first_does(self._find_checkpoint)
+        about = None if checkpoint is None else (checkpoint.step, checkpoint.progress)
+        found = self.group.share(about)
+        if found is None:
             self.group.first_does(self._write_settings)
+            self.trainer.load_weights(self.group.share_tensors(self.trainer.weights()))
             return
-        kept = checkpoint.progress
-        check_same_run(self.settings, self.corpus.fingerprint, kept, folder=str(self.folder))
+        step, kept = found
         self.progress = Progress.from_json(kept["progress"])
-        self.trainer.restore(checkpoint.tensors, num_done=checkpoint.step)
-        self._saved_step = checkpoint.step
-        self.observer.on_message(
-            f"going on from step {checkpoint.step:,} of {self.trainer.num_steps:,}"
-        )
+        self._lines = kept.get("lines", [])
+        tensors = self.group.share_tensors(checkpoint.tensors if checkpoint else {})
+        self.trainer.restore(tensors, num_done=step)
+        self._saved_step = step
+        self.observer.on_message(f"going on from step {step:,} of {self.trainer.num_steps:,}")
 
     def train(self) -> str:
         """Train to the end; return why it ended."""
         with listening() as stop, self._open_metrics() as metrics:
             try:
                 return self._train(metrics, stop)
-            except Exception as error:
-                if self.group.size > 1 and is_lost(error):
-                    self._save_what_is_left(error)
+            except RuntimeError:  # such as that other processes do not answer
+                if self.group.size > 1:
+                    self._save_what_is_left()
                 raise
 
     def _train(self, metrics: MetricsLog | None, stop: StopRequest) -> str:
+        self._catch_up(metrics)
         while self.progress.step < self.trainer.num_steps and not self._has_lost_patience():
             started = time.perf_counter()
             # Processes agree on when to stop and when to save: any may be told to stop, the first
             # watches the clock.
             result = self.trainer.step([float(stop.signal is not None), float(self._is_save_due())])
+            self._lines = []
             progress = self.progress
             progress.step += 1
             progress.tokens += result.num_predictions
@@ -118,23 +130,21 @@ class Run:
             if result.votes[1] or (steps and progress.step % steps == 0):
                 self.save()
             if result.votes[0]:
-                self.save()
-                raise StoppedError(step=progress.step, signal_number=int(stop.signal or 15))
+                self._stop(stop)
         self.save()
+        if any(self.group.add([float(stop.signal is not None)])):
+            self._stop(stop)
         reason = (
             f"held-out perplexity has not fallen since step {self.progress.best_step}"
             if self._has_lost_patience()
             else "all steps taken"
         )
-        if metrics is not None:
-            metrics.write(
-                "end",
-                step=self.progress.step,
-                tokens=self.progress.tokens,
-                seconds=self.progress.seconds,
-                reason=reason,
-            )
+        self._write_line(metrics, "end", seconds=self.progress.seconds, reason=reason)
         return reason
+
+    def _stop(self, stop: StopRequest) -> NoReturn:
+        self.save()
+        raise StoppedError(step=self.progress.step, signal_number=int(stop.signal or SIGTERM))
 
     def save(self) -> None:
         """Write a checkpoint, unless there is one of this step."""
@@ -146,9 +156,10 @@ class Run:
 
     def take_best(self) -> None:
         """Return to the weights of the best measurement, where the run looked for it."""
-        best = self.folder / CHECKPOINTS / BEST
-        if self.settings.run.patience is not None and best.exists():
-            self.trainer.load_weights(load_tensors(best))
+        if self.settings.run.patience is not None:
+            best = self.group.share_tensors(self.group.first_does(self._read_best) or {})
+            if best:
+                self.trainer.load_weights(best)
 
     def measure(self, documents: Sequence[Document]) -> LossTotals:
         """Measure documents, each process a part of them, with state carried within each."""
@@ -166,8 +177,24 @@ class Run:
 
     def _make_parts(self) -> tuple[ElmoModel, Softmax]:
         elmo = make_model(self.settings, self.corpus)
-        num_words = len(self.corpus.vocabulary)
-        return elmo, make_softmax(self.settings, elmo.config, num_words=num_words)
+        return elmo, make_softmax(self.settings, elmo.config, counts=self.corpus.counts)
+
+    def _find_checkpoint(self) -> Checkpoint | None:
+        checkpoint = self.checkpoints.read_newest(on_message=self.observer.on_message)
+        if checkpoint is not None:
+            kept = checkpoint.progress
+            check_same_run(self.settings, self.corpus.fingerprint, kept, folder=str(self.folder))
+        self.checkpoints.remove_leftovers()
+        return checkpoint
+
+    def _catch_up(self, metrics: MetricsLog | None) -> None:
+        """Do what was due at the checkpoint's step, and was cut off by the loss of a process."""
+        if metrics is not None:
+            for line in self._lines:
+                metrics.write(line["kind"], **_without_kind(line))
+        is_measured = any(line["kind"] == "heldout" for line in self._lines)
+        if self.progress.step and self._is_heldout_due() and not is_measured:
+            self._measure(metrics)
 
     def _open_metrics(self) -> Any:
         if not self.group.is_first:
@@ -191,20 +218,30 @@ class Run:
 
     def _log(self, metrics: MetricsLog | None, learning_rate: float, gradient_norm: float) -> None:
         progress = self.progress
-        if metrics is not None:
-            seconds = progress.seconds - progress.loss_seconds
-            metrics.write(
-                "train",
-                step=progress.step,
-                tokens=progress.tokens,
-                loss=progress.mean_loss,
-                seconds=progress.seconds,
-                tokens_per_second=progress.loss_tokens / seconds if seconds else 0.0,
-                learning_rate=learning_rate,
-                gradient_norm=gradient_norm,
-            )
+        seconds = progress.seconds - progress.loss_seconds
+        self._write_line(
+            metrics,
+            "train",
+            loss=progress.mean_loss,
+            seconds=progress.seconds,
+            tokens_per_second=progress.loss_tokens / seconds if seconds else 0.0,
+            learning_rate=learning_rate,
+            gradient_norm=gradient_norm,
+        )
         progress.loss, progress.loss_tokens = 0.0, 0
         progress.loss_seconds = progress.seconds
+
+    def _write_line(self, metrics: MetricsLog | None, kind: str, **numbers: Any) -> None:
+        """Write to the metrics, and note it for a checkpoint of this step.
+
+        All processes know the numbers, and one that is left may write the checkpoint after the
+        first was lost on its way to the metrics.
+        """
+        progress = self.progress
+        line = {"kind": kind, "step": progress.step, "tokens": progress.tokens, **numbers}
+        self._lines.append(line)
+        if metrics is not None:
+            metrics.write(kind, **_without_kind(line))
 
     def _measure(self, metrics: MetricsLog | None) -> None:
         started = time.perf_counter()
@@ -226,8 +263,7 @@ class Run:
             perplexity=totals.perplexity,
             num_predictions=totals.num_predictions,
         )
-        if metrics is not None:
-            metrics.write("heldout", **asdict(result))
+        self._write_line(metrics, "heldout", **asdict(result))
         self.observer.on_stage("measuring held-out perplexity", 1.0)
         self.observer.on_heldout(result)
 
@@ -259,25 +295,23 @@ class Run:
                 "settings": self.settings.to_json(),
                 "corpus": self.corpus.fingerprint,
                 "num_processes": self.group.size,
+                "lines": self._lines,
             },
         )
+
+    def _read_best(self) -> dict[str, Tensor]:
+        best = self.folder / CHECKPOINTS / BEST
+        return load_tensors(best) if best.exists() else {}
 
     def _write_best(self) -> None:
         with replace_file(self.folder / CHECKPOINTS / BEST) as temporary:
             save_tensors(temporary, self.trainer.weights())
 
-    def _save_what_is_left(self, error: Exception) -> None:
+    def _save_what_is_left(self) -> None:
         """Write a checkpoint without the processes that are lost; the others may do so too."""
-        if self.progress.step <= max(self.checkpoints.steps(), default=-1):
-            return
-        try:
-            self._write_checkpoint()
-        except DataError:
-            return  # another process is writing the same one
-        self.observer.on_message(
-            f"another process was lost ({str(error).splitlines()[0]:.100}); "
-            f"checkpoint written after step {self.progress.step:,}"
-        )
+        if self.trainer.is_whole and self.progress.step not in self.checkpoints.steps():
+            with suppress(DataError):  # another process is writing the same one
+                self._write_checkpoint()
 
 
 class _Silence:
@@ -292,20 +326,31 @@ class _Silence:
 
 def lock_run(folder: Path) -> Callable[[], None]:
     """Keep other processes from running in the same folder."""
-    if folder.exists() and not folder.is_dir():
-        raise DataError(f"{folder} is a file; give a folder for the run")
+    check_run_folder(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    others = {path.name for path in folder.iterdir() if not path.name.startswith(".")}
-    if others and not others & {SETTINGS, CHECKPOINTS}:
-        raise DataError(f"{folder} holds other files; give an empty or a new folder for the run")
     return hold_lock(folder / ".lock")
 
 
+def check_run_folder(folder: Path) -> None:
+    """Refuse to mix a run into a folder of other things."""
+    if folder.exists() and not folder.is_dir():
+        raise DataError(f"{folder} is a file; give a folder for the run")
+    if not folder.is_dir():
+        return
+    names = {path.name for path in folder.iterdir() if not path.name.startswith(".")}
+    if names - PREPARED and not names & {SETTINGS, CHECKPOINTS}:
+        raise DataError(f"{folder} holds other files; give an empty or a new folder for the run")
+
+
+def _without_kind(line: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in line.items() if name != "kind"}
+
+
 def clear_run(folder: Path) -> None:
-    """Remove what an earlier run left."""
+    """Remove what an earlier run left; what tells a folder of a run from others goes last."""
     for name in (CHECKPOINTS, "tensorboard", MODEL):
         shutil.rmtree(folder / name, ignore_errors=True)
-    for name in (SETTINGS, "metrics.jsonl", "report.json"):
+    for name in ("metrics.jsonl", "report.json", SETTINGS):
         (folder / name).unlink(missing_ok=True)
 
 

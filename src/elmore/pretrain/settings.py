@@ -12,6 +12,7 @@ from elmore.config import check_range, is_number, read_choice, read_section
 from elmore.errors import ConfigError
 
 MAX_COUNT = 1 << 40
+CONFIGS = Path(__file__).parents[1] / "configs"
 
 
 class SoftmaxKind(StrEnum):
@@ -175,6 +176,19 @@ SECTIONS = {
     "training": TrainingSettings,
     "run": RunSettings,
 }
+
+
+def find_config(name: str) -> Path:
+    """Return a file of settings by its path, or by its name if it comes with elmore."""
+    if Path(name).is_file():
+        return Path(name)
+    known = {path.stem: path for path in sorted(CONFIGS.glob("*.toml"))}
+    if name in known:
+        return known[name]
+    raise ConfigError(
+        f"there is no file {name!r:.200} and no configuration of that name; give a path or one of: "
+        f"{', '.join(known)}"
+    )
 
 
 def load_settings(path: Path, changes: Sequence[str] = ()) -> PretrainSettings:

@@ -6,7 +6,8 @@ import sys
 import threading
 import traceback
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
+from functools import partial
 from multiprocessing import get_context, parent_process
 from multiprocessing.connection import wait
 from pathlib import Path
@@ -36,34 +37,41 @@ class ShardMaker:
 
     def make(self, chunk: Chunk) -> ShardFacts:
         """Split the text into sentences and tokens, and keep them."""
-        facts: dict[str, Any] = {
-            "num_bad": 0,
-            "bad_places": [],
-            "source_number": chunk.source_number,
-            "source_bytes": len(chunk.excerpt.data),
+        bad = _BadBytesNotes()
+        facts = {
+            "is_heldout": chunk.is_heldout,
+            "source_bytes": chunk.num_bytes,
             "source_crc32": chunk.checksum,
         }
+        path = shard_path(self.folder, chunk.number)
+        return write_shard(path, self._read(chunk, bad), facts=lambda: {**facts, **asdict(bad)})
 
-        def note(bad: BadBytes) -> None:
-            facts["num_bad"] += bad.count
-            if len(facts["bad_places"]) < MAX_BAD_PLACES:
-                facts["bad_places"].append([bad.line_number, bad.byte])
-
-        sentences = read_excerpt(
-            chunk.excerpt,
-            form=chunk.form,
-            language=self.language,
-            on_bad_bytes=note if self.bad_bytes is BadBytesPolicy.REPLACE else None,
-        )
-        if chunk.excerpt.starts_file:
-            sentences = _end_document_before(sentences)
-        return write_shard(shard_path(self.folder, chunk.number), sentences, facts=facts)
+    def _read(self, chunk: Chunk, bad: "_BadBytesNotes") -> Iterator[list[str]]:
+        """Yield the sentences; an empty one, or several, end a document."""
+        for part in chunk.excerpts:
+            if part.excerpt.starts_file:
+                yield []
+            note = partial(bad.note, part.source_number)
+            yield from read_excerpt(
+                part.excerpt,
+                form=part.form,
+                language=self.language,
+                on_bad_bytes=note if self.bad_bytes is BadBytesPolicy.REPLACE else None,
+            )
 
 
-def _end_document_before(sentences: Iterator[list[str]]) -> Iterator[list[str]]:
-    """Put an end of a document first, for none goes on in another file."""
-    yield []
-    yield from sentences
+@dataclass(kw_only=True)
+class _BadBytesNotes:
+    """What was replaced."""
+
+    num_bad: int = 0
+    bad_places: list[list[int]] = field(default_factory=list)
+
+    def note(self, source_number: int, bad: BadBytes) -> None:
+        """Count it, and keep its place if it is among the first."""
+        self.num_bad += bad.count
+        if len(self.bad_places) < MAX_BAD_PLACES:
+            self.bad_places.append([source_number, bad.line_number, bad.byte])
 
 
 def make_shards(

@@ -10,7 +10,7 @@ import json
 import mmap
 from array import array
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -44,8 +44,8 @@ class ShardFacts:
     num_sentences: int
     num_types: int
     num_bad: int  # bytes replaced by U+FFFD
-    bad_places: list[list[int]]  # line and byte of the first few
-    source_number: int
+    bad_places: list[list[int]]  # number of the source, line and byte of the first few
+    is_heldout: bool
     source_bytes: int
     source_crc32: int
 
@@ -105,8 +105,10 @@ class Shard:
         return _hash_arrays({name: getattr(self, name) for name in ARRAYS})
 
 
-def write_shard(path: Path, sentences: Iterable[list[str]], *, facts: dict[str, Any]) -> ShardFacts:
-    """Write sentences; an empty one ends a document. `facts` may grow until the last is read."""
+def write_shard(
+    path: Path, sentences: Iterable[list[str]], *, facts: Callable[[], dict[str, Any]]
+) -> ShardFacts:
+    """Write sentences; an empty one ends a document. `facts` is called after the last is read."""
     from safetensors.numpy import save  # noqa: PLC0415  readers of a corpus need it not
 
     arrays = _number_tokens(sentences)
@@ -115,7 +117,7 @@ def write_shard(path: Path, sentences: Iterable[list[str]], *, facts: dict[str, 
         "num_symbols": len(arrays["symbols"]),
         "num_sentences": len(arrays["sentence_starts"]) - 1,
         "num_types": len(arrays["type_counts"]),
-        **facts,
+        **facts(),
     }
     # One entry, for safetensors would write several in no fixed order.
     about = json.dumps({"format": FORMAT, "facts": all_facts})

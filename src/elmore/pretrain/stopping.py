@@ -1,9 +1,20 @@
-"""Stop at the end of a step when asked to by SIGINT or SIGTERM."""
+"""Stop a run when asked to by SIGINT, SIGTERM or SIGHUP, without losing what it has done."""
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
+
+# Windows has no terminals that hang up.
+SIGNALS = [signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else [])]
+
+
+class StoppedError(Exception):
+    """A signal asked the run to stop; all it had done is in a checkpoint."""
+
+    def __init__(self, *, step: int, signal_number: int) -> None:
+        super().__init__(f"stopped after step {step}; the same command goes on from there")
+        self.signal_number = signal_number
 
 
 class StopRequest:
@@ -23,13 +34,34 @@ def listening() -> Iterator[StopRequest]:
             signal.default_int_handler(number, frame)
         request.signal = signal.Signals(number)
 
+    with _handling(note):
+        yield request
+
+
+@contextmanager
+def stopping_at_once(*, step: int) -> Iterator[None]:
+    """Let a signal end what has no steps: it is done again by the same command."""
+
+    def stop(number: int, _frame: FrameType | None) -> None:
+        raise StoppedError(step=step, signal_number=number)
+
+    with _handling(stop):
+        yield
+
+
+@contextmanager
+def _handling(handle: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    before = {}
     try:
-        before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+        for number in SIGNALS:
+            # Under nohup a program is not to hear that its terminal has gone.
+            is_ignored = signal.getsignal(number) is signal.SIG_IGN
+            if not is_ignored or number in (signal.SIGINT, signal.SIGTERM):
+                before[number] = signal.signal(number, handle)
     except ValueError:  # only the main thread of a program may listen
-        yield request
-        return
+        pass
     try:
-        yield request
+        yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

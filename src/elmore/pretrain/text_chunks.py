@@ -2,13 +2,15 @@
 
 Where the cuts fall depends on the bytes alone, never on who reads the chunks; so the shards made of
 them are the same whatever the number of processes. A chunk ends where a sentence ends: a document
-may go on in the next one.
+may go on in the next one. Small files share a chunk, lest there be a shard for each.
 """
 
 import re
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import count
 from pathlib import Path
 from typing import BinaryIO
 
@@ -37,15 +39,36 @@ class Source:
 
 
 @dataclass(frozen=True, kw_only=True)
+class SourceExcerpt:
+    """Some of a source's text."""
+
+    source_number: int
+    form: TextForm
+    excerpt: Excerpt
+    position: int  # in the file, compressed or not, up to which it has been read
+
+
+@dataclass(frozen=True, kw_only=True)
 class Chunk:
-    """Some of a source's text, and where it comes from."""
+    """Text for one shard: a part of a large source, or several small ones."""
 
     number: int
-    source_number: int
-    excerpt: Excerpt
-    form: TextForm
-    checksum: int  # CRC-32 of the bytes
-    position: int  # in the file, compressed or not, up to which it has been read
+    is_heldout: bool
+    excerpts: tuple[SourceExcerpt, ...]
+
+    @cached_property
+    def num_bytes(self) -> int:
+        """Bytes of text."""
+        return sum(len(part.excerpt.data) for part in self.excerpts)
+
+    @cached_property
+    def checksum(self) -> int:
+        """CRC-32 of the text, and of where one source ends and the next begins."""
+        checksum = 0
+        for part in self.excerpts:
+            edge = f"{part.source_number} {len(part.excerpt.data)}\n"
+            checksum = zlib.crc32(part.excerpt.data, zlib.crc32(edge.encode(), checksum))
+        return checksum
 
 
 def make_sources(
@@ -73,21 +96,38 @@ def _guess(source: Path | BinaryIO) -> TextForm:
 def read_chunks(
     sources: Sequence[Source], *, chunk_bytes: int, language: Language
 ) -> Iterator[Chunk]:
-    """Yield the text of all sources; an empty one has one empty chunk."""
-    number = 0
+    """Yield the text of all sources."""
+    numbers = count()
+    waiting: list[SourceExcerpt] = []
+    num_bytes, is_heldout = 0, False
+
+    def pack() -> Chunk:
+        return Chunk(number=next(numbers), is_heldout=is_heldout, excerpts=tuple(waiting))
+
+    for part in _read_excerpts(sources, chunk_bytes=chunk_bytes, language=language):
+        is_other_part = sources[part.source_number].is_heldout != is_heldout
+        if waiting and (num_bytes + len(part.excerpt.data) > chunk_bytes or is_other_part):
+            yield pack()
+            waiting, num_bytes = [], 0
+        waiting.append(part)
+        num_bytes += len(part.excerpt.data)
+        is_heldout = sources[part.source_number].is_heldout
+    if waiting:
+        yield pack()
+
+
+def _read_excerpts(
+    sources: Sequence[Source], *, chunk_bytes: int, language: Language
+) -> Iterator[SourceExcerpt]:
     for source_number, source in enumerate(sources):
         with open_text(source.source) as (file, stream):
-            cuts = _cut_stream(stream, source, chunk_bytes=chunk_bytes, language=language)
-            for excerpt in cuts:
-                yield Chunk(
-                    number=number,
+            for excerpt in _cut_stream(stream, source, chunk_bytes=chunk_bytes, language=language):
+                yield SourceExcerpt(
                     source_number=source_number,
-                    excerpt=excerpt,
                     form=source.form,
-                    checksum=zlib.crc32(excerpt.data),
+                    excerpt=excerpt,
                     position=file.tell() if file.seekable() else 0,
                 )
-                number += 1
 
 
 def _cut_stream(
@@ -102,7 +142,7 @@ def _cut_stream(
         is_end = len(data) < chunk_bytes
         cut = len(data) if is_end else find_cut(data, form=source.form, language=language)
         data, rest = data[:cut], data[cut:]
-        if data or starts_file:
+        if data:
             yield Excerpt(
                 data=data,
                 name=name,

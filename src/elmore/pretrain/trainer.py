@@ -4,7 +4,6 @@ Shapes: R rows of all processes, L layers, D one direction, C cells.
 """
 
 from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 from torch import Tensor, nn
@@ -14,6 +13,7 @@ from elmore.model.windows import WindowReader
 from elmore.pretrain.checkpoint import load_into, prefixed, without_prefix
 from elmore.pretrain.corpus import Corpus
 from elmore.pretrain.distributed import Group
+from elmore.pretrain.gradient_sum import GradientSum
 from elmore.pretrain.network import Softmax
 from elmore.pretrain.objective import Objective, choose_sampler
 from elmore.pretrain.optimizers import Optimizer
@@ -48,18 +48,19 @@ class Trainer:
         training = settings.training
         self.settings = settings
         self.group = group
+        self._num_own_rows = group.share_rows(training.rows, accumulation=training.accumulation)
         self.elmo = elmo.to(group.device).train()
         self.softmax = softmax.to(group.device).train()
         self.streams = Streams(corpus.train, num_rows=training.rows, window=training.window)
         self.num_steps = count_steps(settings, self.streams)
         self.num_done = 0
+        self.is_whole = True  # weights, optimizer and state are all of the same step
         self.state = detach_rows(elmo.bilm.initial_state(training.rows))
         uses_bf16 = training.precision is TrainingPrecision.BF16
         sampler = choose_sampler(settings.softmax, num_words=len(corpus.vocabulary))
         # The kernels compute in single precision alone.
-        self._reader = group.wrap(WindowReader(elmo.bilm, uses_kernel=not uses_bf16))
         self._objective = Objective(
-            self._reader,
+            WindowReader(elmo.bilm, uses_kernel=not uses_bf16),
             softmax,
             elmo.speller,
             sampler=sampler if settings.softmax.kind is not SoftmaxKind.ADAPTIVE else None,
@@ -69,9 +70,13 @@ class Trainer:
             uses_bf16=uses_bf16,
         )
         weights = _name_weights(elmo, softmax)
+        sparse = [name for name in weights if name.startswith("softmax.")] if sampler else []
+        self._sparse = [weights[name] for name in sparse]
+        dense = [weight for name, weight in weights.items() if name not in sparse]
+        self._gradient_sum = GradientSum(dense) if group.size > 1 else None
         self._optimizer = Optimizer(
             weights,
-            sparse=[name for name in weights if name.startswith("softmax.")] if sampler else [],
+            sparse=sparse,
             settings=settings.optimizer,
             num_steps=self.num_steps,
         )
@@ -79,9 +84,7 @@ class Trainer:
     def step(self, votes: list[float]) -> StepResult:
         """Take the next step; `votes` are numbers that processes want to know the sums of."""
         step = self.num_done
-        rows = self.group.share_rows(
-            self.settings.training.rows, accumulation=self.settings.training.accumulation
-        )
+        rows = self._num_own_rows
         num_parts = self.settings.training.accumulation
         rows_at_once = rows // num_parts
         negatives = self._objective.draw_negatives(step)
@@ -90,26 +93,31 @@ class Trainer:
         for part in range(num_parts):
             first_row = self.group.rank * rows + part * rows_at_once
             window = self.streams.read(step, first_row=first_row, num_rows=rows_at_once)
-            with self._synchronizing(is_last=part == num_parts - 1):
-                loss = self._objective.compute(
-                    window,
-                    self.state[first_row : first_row + rows_at_once],
-                    negatives,
-                    step=step,
-                    first_row=first_row,
-                )
-                (loss.total * self._scale).backward()
+            loss = self._objective.compute(
+                window,
+                self.state[first_row : first_row + rows_at_once],
+                negatives,
+                step=step,
+                first_row=first_row,
+            )
+            if self._gradient_sum is not None and part == num_parts - 1:
+                self._gradient_sum.begin()
+            (loss.total * self._scale).backward()
             total += loss.total.item()
             num_predictions += loss.num_predictions
             states.append(loss.state)
         # All that other processes are needed for comes before the weights change: if one of them
         # is lost, this one still has a whole step, the last.
-        self.group.average_(list(self.softmax.parameters()))
+        if self._gradient_sum is not None:
+            self._gradient_sum.finish()
+        self.group.add_sparse(self._sparse)
         state = self._gather(join(states))
         total, counted, *sums = self.group.add([total, num_predictions, *votes])
+        self.is_whole = False
         norm = self._optimizer.step(step)
         self.state = state
         self.num_done += 1
+        self.is_whole = True
         return StepResult(
             total_loss=total,
             num_predictions=int(counted),
@@ -147,21 +155,11 @@ class Trainer:
         self.state = kept.like(self.state)
         self.num_done = num_done
 
-    def close(self) -> None:
-        """Let go of the group's hold on the network."""
-        del self._reader, self._objective, self._optimizer
-
     @property
     def _scale(self) -> float:
         # A row's losses are added over the window and averaged over rows and directions, as in
-        # bilm-tf; the group divides by its size once more.
-        return 0.5 * self.group.size / self.settings.training.rows
-
-    def _synchronizing(self, *, is_last: bool) -> AbstractContextManager[None]:
-        """Let processes exchange gradients only when all parts have added theirs."""
-        if is_last or not isinstance(self._reader, nn.parallel.DistributedDataParallel):
-            return nullcontext()
-        return self._reader.no_sync()
+        # bilm-tf; gradients of parts and processes are added up.
+        return 0.5 / self.settings.training.rows
 
     def _gather(self, state: BiLMState) -> BiLMState:
         return BiLMState(

@@ -38,13 +38,14 @@ class WordCounts:
         self._counts = kept
         self.max_missed += least
 
-    def choose(self, *, max_words: int, min_count: int) -> list[str]:
-        """Return the three marks and the most frequent words; of equal ones, by code points."""
+    def choose(self, *, max_words: int, min_count: int, first: Sequence[str] = MARKS) -> list[str]:
+        """Return `first`, and behind it the most frequent others; of equal ones, by code points."""
+        known = frozenset(first)
         words = [
             word
             for word, count in self._counts.items()
-            if count >= min_count and word not in MARKS and fits_word_list(word)
+            if count >= min_count and word not in known and fits_word_list(word)
         ]
         words.sort()
         words.sort(key=self._counts.__getitem__, reverse=True)
-        return [*MARKS, *words[:max_words]]
+        return [*first, *words[:max_words]]

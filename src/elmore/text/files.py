@@ -226,7 +226,7 @@ def _read_pieces(
     while True:
         chunk = _read_line(stream, name=name, max_bytes=max_bytes)
         ends_line = chunk.endswith(b"\n")
-        is_final = ends_line or not chunk
+        is_final = ends_line or len(chunk) != max_bytes  # else a character may go on
         try:
             text = decoder.decode(chunk, final=is_final)
         except UnicodeDecodeError as error:

@@ -62,14 +62,17 @@ def read_bilm_tf(
     return assemble_model(config, tensors, words=words)
 
 
-def write_bilm_tf(model: ElmoModel, weights_path: Path, *, overwrite: bool = False) -> list[Path]:
+def write_bilm_tf(
+    model: ElmoModel, weights_path: Path, *, overwrite: bool = False, from_zeros: bool = False
+) -> list[Path]:
     """Write HDF5 weights and `options.json` beside them; return the files of the model.
 
-    A model of word vectors gets `token_embeddings.hdf5` and `vocabulary.txt` too. Programs of this
-    format cut a long token inside a character, even if the model was trained with whole ones.
+    `from_zeros` leaves out a rest state, for which the format has no place. A model of word vectors
+    gets `token_embeddings.hdf5` and `vocabulary.txt` too. Programs of this format cut a long token
+    inside a character, even if the model was trained with whole ones.
     """
     config = model.config
-    _check_writable(model)
+    _check_writable(model, from_zeros=from_zeros)
     if weights_path.suffix not in HDF5_SUFFIXES:
         raise ModelError(
             f"bilm-tf's weights cannot be written to {weights_path}; give a name that ends in "
@@ -133,7 +136,7 @@ def _lists(vocabulary_path: Path, words: list[str]) -> bool:
         return False
 
 
-def _check_writable(model: ElmoModel) -> None:
+def _check_writable(model: ElmoModel, *, from_zeros: bool) -> None:
     """Refuse what bilm-tf's format has no words for."""
     config = model.config
     characters, words = config.characters, config.words
@@ -149,8 +152,12 @@ def _check_writable(model: ElmoModel) -> None:
         reason = "it looks up whole words, and this model their first characters"
     elif config.lstm.has_projection and config.lstm.output_dim > config.lstm.cell_dim:
         reason = "it projects to no more numbers than there are cells, and this model does"
-    elif model.bilm.initial_hidden.any() or model.bilm.initial_cell.any():
-        reason = "its sentences start from zeros, and this model's from a state of its own"
+    elif not from_zeros and (model.bilm.initial_hidden.any() or model.bilm.initial_cell.any()):
+        raise ModelError(
+            "bilm-tf's sentences start from zeros, and this model's from a rest state; leave that "
+            "out with --from-zeros (vectors of first words then differ a little), or keep the "
+            "model as a folder"
+        )
     else:
         return
     raise ModelError(

@@ -1,0 +1,178 @@
+"""`elmore finetune`: a model and a domain's text in, a model of the domain out."""
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from elmore.cli import options
+from elmore.cli.prepare import find_sources, show_progress
+from elmore.cli.pretrain import Changes, Restart, print_report
+from elmore.cli.training_display import TrainingDisplay
+from elmore.errors import ConfigError
+from elmore.pretrain.prepare_settings import PrepareSettings
+from elmore.pretrain.settings import apply_change
+from elmore.text.files import TextForm
+from elmore.text.language import Language
+
+if TYPE_CHECKING:
+    from elmore.pretrain.corpus import Corpus
+    from elmore.pretrain.finetune import FinetuneReport, StartingPoint
+
+CORPUS, WORDS = "corpus", "words.txt"
+
+
+def finetune(
+    text: Annotated[
+        list[str],
+        typer.Argument(
+            help="Text of the domain: files, patterns, - for standard input; or a corpus made by "
+            "`elmore prepare`."
+        ),
+    ],
+    model: Annotated[str, typer.Option("--model", "-m", help="The model to begin with.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder of the run.")],
+    epochs: Annotated[float, typer.Option(help="How often to read the text.")] = 1.0,
+    max_new_words: Annotated[
+        int, typer.Option(min=0, help="Most words of the domain to add to the vocabulary.")
+    ] = 50_000,
+    min_count: Annotated[
+        int, typer.Option(min=1, help="A word is added if the text has it so often.")
+    ] = 3,
+    heldout: Annotated[
+        float, typer.Option(help="Share of the documents that is not trained on.")
+    ] = 0.02,
+    tokenized: options.Tokenized = False,
+    form: options.Form = None,
+    language: options.LanguageOption = Language.EN,
+    document_sentences: Annotated[
+        int | None, typer.Option(min=1, help="End documents after so many sentences, too.")
+    ] = None,
+    changes: Changes = None,
+    restart: Restart = False,
+    device: options.Device = "cpu",
+    as_json: options.Json = False,
+) -> None:
+    """Go on training a model on the text of a domain, and tell what that changed.
+
+    The model learns the domain's words, too. A published model has no softmax: it gets a new one.
+
+    For example:
+
+        elmore finetune abstracts.txt --model run/model --out acl/
+
+        elmore embed abstracts.txt --model acl/model --out vectors.h5
+    """
+    if tokenized and form not in (None, TextForm.TOKENIZED):
+        raise typer.BadParameter(f"--tokenized contradicts --form {form}; give one of them")
+    values: dict[str, Any] = {"training": {"num_epochs": epochs, "rows": 32}}
+    for change in changes or []:
+        if change.startswith("model."):
+            raise ConfigError(f"--set {change}: the model is what it is; leave it as it was")
+        apply_change(values, change)
+    from elmore.pretrain.corpus import open_corpus  # noqa: PLC0415  brings numpy
+    from elmore.pretrain.finetune import (  # noqa: PLC0415  brings torch
+        finetune_model,
+        load_start,
+        make_settings,
+    )
+    from elmore.pretrain.run import check_run_folder  # noqa: PLC0415
+    from elmore.pretrain.stopping import StoppedError  # noqa: PLC0415
+
+    check_run_folder(out)
+    start = load_start(model)
+    settings = make_settings(start.elmo, values)
+    is_corpus = len(text) == 1 and (Path(text[0]) / "corpus.json").is_file()
+    if is_corpus:
+        corpus = open_corpus(Path(text[0]))
+    else:
+        corpus = _prepare(
+            text,
+            out,
+            start,
+            settings=PrepareSettings(
+                form=TextForm.TOKENIZED if tokenized else form,
+                language=language,
+                max_words=max_new_words,
+                min_count=min_count,
+                heldout=heldout,
+                document_sentences=document_sentences,
+            ),
+            restart=restart,
+        )
+    del start
+    display = TrainingDisplay()
+    try:
+        with display.shown():
+            report = finetune_model(
+                model,
+                corpus,
+                out,
+                settings=settings,
+                observer=display,
+                restart=restart,
+                device=device,
+            )
+    except StoppedError as stop:
+        print(f"elmore: {stop}", file=sys.stderr)
+        raise typer.Exit(128 + stop.signal_number) from None
+    if report is not None:
+        _print_report(report, as_json=as_json)
+
+
+def _prepare(
+    text: list[str],
+    out: Path,
+    start: "StartingPoint",
+    *,
+    settings: PrepareSettings,
+    restart: bool,
+) -> "Corpus":
+    """Prepare the domain's text with the model's words and its own."""
+    from dataclasses import replace  # noqa: PLC0415
+
+    from elmore.atomic_file import replace_file  # noqa: PLC0415
+    from elmore.pretrain.prepare import prepare_corpus  # noqa: PLC0415
+    from elmore.text.vocabulary import write_entries  # noqa: PLC0415
+
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        raise ConfigError(
+            "several processes would prepare the same text; prepare it first (elmore prepare TEXT "
+            "--vocabulary MODEL/softmax_words.txt --extend --out corpus/) and give the corpus"
+        )
+    if start.words:
+        words = out / WORDS
+        with replace_file(words) as temporary:
+            write_entries(temporary, start.words)
+        settings = replace(settings, vocabulary=words, extends=True)
+    with show_progress() as on_progress:
+        corpus = prepare_corpus(
+            find_sources(text),
+            out / CORPUS,
+            settings=settings,
+            restart=restart,
+            on_progress=on_progress,
+        )
+    for note in corpus.about["notes"]:
+        print(f"note: {note}", file=sys.stderr)
+    return corpus
+
+
+def _print_report(report: "FinetuneReport", *, as_json: bool) -> None:
+    if as_json:
+        print(json.dumps(report.to_json()))
+        return
+    print_report(report.run, as_json=False)
+    print(f"  words added to the vocabulary: {report.num_new_words:,}")
+    for name, before, after in (
+        ("with the domain's words", report.before, report.after),
+        ("with the model's words, others as one", report.before_shared, report.after_shared),
+    ):
+        if before is not None and after is not None:
+            print(
+                f"  held-out perplexity {name}: {before.perplexity:.2f} before, "
+                f"{after.perplexity:.2f} after"
+            )

@@ -1,0 +1,161 @@
+"""Go on training a model on the text of a domain, with the domain's own words.
+
+A published model has no softmax; then one is learned from nothing along with it.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from elmore.errors import ModelError
+from elmore.model.word_softmax import WordSoftmax
+from elmore.pretrain.corpus import Corpus
+from elmore.pretrain.extension import check_extension, extend_softmax
+from elmore.pretrain.finish import RunReport
+from elmore.pretrain.metrics import RunObserver
+from elmore.pretrain.network import Softmax, start_softmax
+from elmore.pretrain.perplexity import LossTotals, measure_losses
+from elmore.pretrain.pretrain import pretrain_model
+from elmore.pretrain.reader import Document
+from elmore.pretrain.run import MODEL
+from elmore.pretrain.sample import sample_documents
+from elmore.pretrain.settings import PretrainSettings, read_settings
+from elmore.text.vocabulary import UNKNOWN_WORD
+from elmore.weights.elmo_model import ElmoModel
+from elmore.weights.language_model import load_language_model
+from elmore.weights.loading import load_model
+from elmore.weights.softmax_file import has_softmax
+
+
+@dataclass(frozen=True, kw_only=True)
+class FinetuneReport:
+    """What fine-tuning changed on the held-out text of the domain."""
+
+    run: RunReport
+    before: LossTotals | None  # with the words of the domain
+    after: LossTotals | None
+    before_shared: LossTotals | None  # with the words the model had before; the others are one
+    after_shared: LossTotals | None
+    num_new_words: int
+
+    def to_json(self) -> dict[str, Any]:
+        """Return its numbers for a program."""
+        numbers = {
+            name: None if totals is None else totals.perplexity
+            for name, totals in (
+                ("before", self.before),
+                ("after", self.after),
+                ("before_with_old_words", self.before_shared),
+                ("after_with_old_words", self.after_shared),
+            )
+        }
+        return {
+            **self.run.to_json(),
+            "num_new_words": self.num_new_words,
+            "perplexity": numbers,
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class StartingPoint:
+    """The model that is fine-tuned, and its words if it has a softmax."""
+
+    elmo: ElmoModel
+    softmax: Softmax | None
+    words: list[str]
+
+    def make_parts(self, corpus: Corpus) -> tuple[ElmoModel, Softmax]:
+        """Return the network and a softmax over the corpus's vocabulary."""
+        if self.softmax is None:
+            dim = self.elmo.config.lstm.output_dim
+            softmax = WordSoftmax(num_words=len(corpus.vocabulary), dim=dim)
+            start_softmax(softmax, counts=corpus.counts, seed=1)
+            return self.elmo, softmax
+        check_extension(self.words, corpus.vocabulary, corpus=str(corpus.folder))
+        if not isinstance(self.softmax, WordSoftmax):
+            if len(corpus.vocabulary) > len(self.words):
+                raise ModelError(
+                    "an adaptive softmax cannot take new words; prepare the corpus without --extend"
+                )
+            return self.elmo, self.softmax
+        return self.elmo, extend_softmax(
+            self.softmax, words=corpus.vocabulary, counts=corpus.counts
+        )
+
+
+def load_start(source: str | Path) -> StartingPoint:
+    """Load a model of any form, with its softmax if it has one."""
+    if Path(source).is_dir() and has_softmax(Path(source)):
+        loaded = load_language_model(source)
+        return StartingPoint(elmo=loaded.elmo, softmax=loaded.softmax, words=loaded.words)
+    return StartingPoint(elmo=load_model(source), softmax=None, words=[])
+
+
+def make_settings(elmo: ElmoModel, changes: Mapping[str, Any]) -> PretrainSettings:
+    """Return the settings of a run that begins with a model."""
+    model = {name: value for name, value in elmo.config.to_json().items() if name != "format"}
+    return read_settings({**changes, "model": model})
+
+
+def finetune_model(
+    source: str | Path,
+    corpus: Corpus,
+    folder: Path,
+    *,
+    settings: PretrainSettings,
+    observer: RunObserver | None = None,
+    restart: bool = False,
+    device: str = "cpu",
+) -> FinetuneReport | None:
+    """Train on a corpus in `folder`, going on with what is there; None but in the first process."""
+    start = load_start(source)
+    num_old_words = len(start.words)
+    run = pretrain_model(
+        settings,
+        corpus,
+        folder,
+        observer=observer,
+        restart=restart,
+        device=device,
+        make_parts=start.make_parts,
+    )
+    if run is None:
+        return None
+    documents = sample_documents(corpus.heldout, max_tokens=settings.run.final_tokens)
+    after = load_language_model(folder / MODEL)
+    before = load_start(source) if num_old_words else None  # training has changed the first one
+    return FinetuneReport(
+        run=run,
+        num_new_words=len(corpus.vocabulary) - num_old_words,
+        before=_measure(*before.make_parts(corpus), corpus, documents) if before else None,
+        after=_measure(after.elmo, after.softmax, corpus, documents),
+        before_shared=_measure(*before.make_parts(corpus), corpus, documents, num_old_words)
+        if before
+        else None,
+        after_shared=_measure(after.elmo, after.softmax, corpus, documents, num_old_words)
+        if before
+        else None,
+    )
+
+
+def _measure(
+    elmo: ElmoModel,
+    softmax: Softmax,
+    corpus: Corpus,
+    documents: Sequence[Document],
+    num_shared: int | None = None,
+) -> LossTotals | None:
+    """Measure held-out text; beyond `num_shared` all words count as the unknown one."""
+    if not documents:
+        return None
+    if num_shared is None or num_shared == len(corpus.vocabulary):
+        return measure_losses(elmo, softmax, corpus.vocabulary, documents=documents)
+    return measure_losses(
+        elmo,
+        softmax,
+        corpus.vocabulary,
+        documents=documents,
+        num_shared=num_shared,
+        unknown_id=corpus.vocabulary.index(UNKNOWN_WORD),
+    )

@@ -1,0 +1,79 @@
+"""Gradients of processes that train together become their sum, while others are still computed.
+
+Numbers are added in an order that depends on their place in what is sent. Torch's own wrapper,
+DistributedDataParallel, sends its first step in another arrangement than all others, so that a run
+that goes on from a checkpoint would differ in the last bits from one that was never stopped. Here
+the arrangement is always the same.
+"""
+
+from collections.abc import Iterable, Sequence
+from functools import partial
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+
+# Less is sent together with what comes next.
+PORTION_BYTES = 8 << 20
+
+
+class GradientSum:
+    """Adds up the dense gradients of some parameters over all processes."""
+
+    def __init__(self, parameters: Iterable[nn.Parameter]) -> None:
+        trained = [parameter for parameter in parameters if parameter.requires_grad]
+        # What is nearest to the loss has its gradient first.
+        self._portions = divide(trained[::-1], portion_bytes=PORTION_BYTES)
+        self._num_missing: list[int] = []  # of each portion; none while gradients only accumulate
+        self._sent: list[tuple[Tensor, dist.Work]] = []
+        for number, portion in enumerate(self._portions):
+            for parameter in portion:
+                parameter.register_post_accumulate_grad_hook(partial(self._note, number))
+
+    def begin(self) -> None:
+        """Send gradients as the next backward pass completes them: it is the last of its step."""
+        self._num_missing = [len(portion) for portion in self._portions]
+
+    def finish(self) -> None:
+        """Put the sums in the place of the gradients."""
+        while len(self._sent) < len(self._portions):  # some have no gradient
+            self._send()
+        for portion, (sums, work) in zip(self._portions, self._sent, strict=True):
+            work.wait()
+            of_each = sums.split([parameter.numel() for parameter in portion])
+            for parameter, values in zip(portion, of_each, strict=True):
+                parameter.grad = values.view_as(parameter)
+        self._num_missing, self._sent = [], []
+
+    def _note(self, number: int, _parameter: Tensor) -> None:
+        if not self._num_missing:
+            return
+        self._num_missing[number] -= 1
+        # In the same order in all processes, whatever is complete first.
+        while len(self._sent) < len(self._portions) and not self._num_missing[len(self._sent)]:
+            self._send()
+
+    def _send(self) -> None:
+        portion = self._portions[len(self._sent)]
+        values = torch.cat(
+            [
+                torch.zeros_like(parameter).flatten()
+                if parameter.grad is None
+                else parameter.grad.flatten()
+                for parameter in portion
+            ]
+        )
+        self._sent.append((values, dist.all_reduce(values, async_op=True)))
+
+
+def divide(parameters: Sequence[nn.Parameter], *, portion_bytes: int) -> list[list[nn.Parameter]]:
+    """Cut a sequence into portions of at least so many bytes, but for the last."""
+    portions: list[list[nn.Parameter]] = []
+    room = 0
+    for parameter in parameters:
+        if room <= 0:
+            portions.append([])
+            room = portion_bytes
+        portions[-1].append(parameter)
+        room -= parameter.numel() * parameter.element_size()
+    return portions

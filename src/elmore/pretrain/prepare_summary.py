@@ -1,0 +1,139 @@
+"""What corpus.json and job.json say about how a corpus was made."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from elmore.errors import ConfigError
+from elmore.pretrain.corpus_folder import FILES, hash_file
+from elmore.pretrain.corpus_index import PartTotals
+from elmore.pretrain.prepare_settings import PrepareSettings
+from elmore.pretrain.shard_workers import MAX_BAD_PLACES
+from elmore.pretrain.shards import ShardFacts
+from elmore.pretrain.text_chunks import Source
+from elmore.text.files import open_text
+
+
+def describe_inputs(texts: Sequence[Source]) -> list[dict[str, Any]]:
+    """Return what identifies each text; a missing one is noticed now, before hours of work."""
+    if all(text.is_heldout for text in texts):
+        raise ConfigError("there is no text to prepare; name at least one file")
+    inputs = []
+    for text in texts:
+        with open_text(text.source):
+            pass
+        size = text.source.stat().st_size if isinstance(text.source, Path) else None
+        part = "heldout" if text.is_heldout else "train"
+        inputs.append({"name": text.name, "size": size, "form": str(text.form), "part": part})
+    return inputs
+
+
+def describe_job(inputs: list[dict[str, Any]], settings: PrepareSettings) -> dict[str, Any]:
+    """Return what the shards depend on; all else may still change while there is no corpus.json."""
+    return {
+        "inputs": inputs,
+        "language": str(settings.language),
+        "chunk_bytes": settings.chunk_bytes,
+    }
+
+
+def describe_settings(settings: PrepareSettings) -> dict[str, Any]:
+    """Return the settings as JSON has them, a given vocabulary with its checksum."""
+    content = asdict(settings)
+    if settings.vocabulary is not None:
+        checksum = hash_file(settings.vocabulary)
+        content["vocabulary"] = {"name": str(settings.vocabulary), "sha256": checksum}
+    return content
+
+
+def describe_corpus(
+    folder: Path,
+    facts: Sequence[ShardFacts],
+    *,
+    inputs: list[dict[str, Any]],
+    settings: PrepareSettings,
+    totals: Mapping[str, PartTotals],
+    num_words: int,
+    max_missed: int,
+) -> dict[str, Any]:
+    """Return what corpus.json says."""
+    files = {
+        name: {"bytes": (folder / name).stat().st_size, "sha256": hash_file(folder / name)}
+        for name in FILES
+    }
+    checksums = [str(entry["sha256"]) for entry in files.values()]
+    checksums += [shard.sha256 for shard in facts]
+    bad_bytes = _describe_bad_bytes(facts, inputs)
+    return {
+        "fingerprint": hashlib.sha256("\n".join(checksums).encode()).hexdigest(),
+        "settings": describe_settings(settings),
+        "inputs": inputs,
+        "vocabulary_size": num_words,
+        "parts": {part: _describe_part(part_totals) for part, part_totals in totals.items()},
+        "bad_bytes": bad_bytes,
+        "notes": _make_notes(
+            totals,
+            settings,
+            has_heldout_text=any(entry["part"] == "heldout" for entry in inputs),
+            bad_bytes=bad_bytes,
+            max_missed=max_missed,
+        ),
+        "files": files,
+        "shards": [asdict(shard) for shard in facts],
+    }
+
+
+def _describe_part(totals: PartTotals) -> dict[str, Any]:
+    share = totals.outside / totals.tokens if totals.tokens else 0.0
+    return {**asdict(totals), "outside_share": round(share, 6)}
+
+
+def _describe_bad_bytes(
+    facts: Sequence[ShardFacts], inputs: Sequence[dict[str, Any]]
+) -> dict[str, Any]:
+    places = (
+        f"{inputs[source_number]['name']}, line {line}: byte 0x{byte:02x}"
+        for shard in facts
+        for source_number, line, byte in shard.bad_places
+    )
+    return {
+        "replaced": sum(shard.num_bad for shard in facts),
+        "first_places": list(islice(places, MAX_BAD_PLACES)),
+    }
+
+
+def _make_notes(
+    totals: Mapping[str, PartTotals],
+    settings: PrepareSettings,
+    *,
+    has_heldout_text: bool,
+    bad_bytes: dict[str, Any],
+    max_missed: int,
+) -> list[str]:
+    """Return what the user should know, a sentence each."""
+    notes = []
+    if totals["heldout"].documents:
+        pass
+    elif has_heldout_text:
+        notes.append("nothing is held out, for there are no sentences in the held-out files")
+    elif settings.heldout:
+        notes.append(
+            "nothing is held out, for the text is one document; separate documents by blank lines, "
+            "end them with --document-sentences, or give --heldout-text"
+        )
+    if bad_bytes["replaced"]:
+        places = "; ".join(bad_bytes["first_places"])
+        notes.append(
+            f"{bad_bytes['replaced']:,} times bytes that are not UTF-8 were replaced by U+FFFD, "
+            f"first in {places}"
+        )
+    if max_missed:
+        notes.append(
+            f"there are more than {settings.max_types:,} distinct tokens, and the rarest were "
+            "forgotten now and then: the vocabulary was chosen as if words occurred up to "
+            f"{max_missed:,} times less often than they do"
+        )
+    return notes

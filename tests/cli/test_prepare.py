@@ -1,0 +1,96 @@
+import pytest
+
+from elmore.pretrain.corpus import open_corpus
+
+
+@pytest.fixture
+def texts(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in "abc":
+        (tmp_path / f"{name}.txt").write_text(f"{name} is it. It isn't.\n\nIt is a {name}.\n" * 20)
+    return tmp_path
+
+
+def test_prepares_files_and_prints_a_table(texts, elmore_command):
+    result = elmore_command("prepare", "*.txt", "--out", "corpus", "--heldout", 0.1)
+    assert result.status == 0, result.err
+    corpus = open_corpus(texts / "corpus")
+    assert corpus.train.num_documents + corpus.heldout.num_documents == 3 * 21
+    header, train, heldout, words = result.out.splitlines()
+    assert header.split()[:3] == ["documents", "sentences", "tokens"]
+    part = corpus.train
+    assert train.split()[:4] == [
+        "train", *(f"{n:,}" for n in (part.num_documents, part.num_sentences, part.num_tokens))
+    ]  # fmt: skip
+    assert heldout.startswith("held out")
+    assert words.startswith(f"vocabulary: {len(corpus.vocabulary)} words")
+
+
+def test_reports_as_json(texts, elmore_command):
+    result = elmore_command("prepare", "a.txt", "--heldout-text", "[bc].txt", "-o", "c", "--json")
+    assert result.json["parts"]["heldout"]["documents"] == 42
+    assert result.json["fingerprint"] == open_corpus(texts / "c").fingerprint
+    assert result.json["parts"]["heldout"]["outside"] > 0
+
+
+def test_reads_standard_input_and_a_vocabulary(texts, elmore_command):
+    (texts / "words.txt").write_text("<S>\n</S>\n<UNK>\na\n")
+    result = elmore_command(
+        *("prepare", "-", "--tokenized", "--vocabulary", "words.txt", "--out", "c"),
+        *("--document-sentences", 1, "--heldout", 0.5),
+        stdin=b"a b\na c\n",
+    )
+    assert result.status == 0, result.err
+    corpus = open_corpus(texts / "c")
+    assert corpus.vocabulary == ["<S>", "</S>", "<UNK>", "a"]
+    assert corpus.counts.tolist() == [1, 1, 1, 1]
+    assert corpus.heldout.num_documents == 1
+
+
+def test_notes_go_to_standard_error(texts, elmore_command):
+    (texts / "latin.txt").write_bytes(b"caf\xe9\n")
+    result = elmore_command("prepare", "latin.txt", "-o", "c", "--bad-bytes", "replace", "--json")
+    assert result.status == 0, result.err
+    assert "note: nothing is held out" in result.err
+    assert "first in latin.txt, line 1: byte 0xe9" in result.err
+    assert result.json["bad_bytes"]["replaced"] == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["missing.txt"], "there is no file missing.txt"),
+        (["*.gz"], "no file fits '*.gz'"),
+        (["."], "is a folder"),
+        (["a.txt", "--heldout", "1.5"], "share of the documents"),
+        (["a.txt", "--vocabulary", "none.txt"], "No such file"),
+        (["latin.txt"], "latin.txt, line 1: byte 0xe9 is not UTF-8"),
+        (["a.txt", "--tokenized", "--form", "raw"], "contradicts"),
+        (["a.txt", "--vocabulary", "a.txt", "--min-count", "2"], "leave out --max-words"),
+    ],
+)
+def test_mistakes_are_one_sentence(texts, elmore_command, arguments, message):
+    (texts / "latin.txt").write_bytes(b"caf\xe9\n")
+    result = elmore_command("prepare", *arguments, "--out", "c")
+    assert result.status == 2
+    assert message in " ".join(result.err.replace("│", "").split())
+    assert "Traceback" not in result.err
+
+
+def test_a_changed_command_is_refused_until_restarted(texts, elmore_command):
+    elmore_command("prepare", "a.txt", "--out", "c")
+    result = elmore_command("prepare", "b.txt", "--out", "c")
+    assert (result.status, "use another folder, or --restart" in result.err) == (2, True)
+    assert elmore_command("prepare", "b.txt", "--out", "c", "--restart").status == 0
+
+
+def test_an_interruption_says_how_to_go_on(texts, elmore_command, monkeypatch):
+    def interrupt(*arguments, **settings):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("elmore.pretrain.prepare.make_shards", interrupt)
+    result = elmore_command("prepare", "a.txt", "--out", "c")
+    assert (result.status, result.err) == (
+        130,
+        "interrupted; the same command goes on where it was\n",
+    )

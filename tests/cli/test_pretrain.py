@@ -1,0 +1,152 @@
+"""From text to a model, its perplexity, scores and a domain, by commands alone."""
+
+import json
+
+import pytest
+
+SENTENCES = [
+    f"The {animal} {verb} the {other} near the {place} ."
+    for animal in ("cat", "dog", "bird")
+    for other in ("fish", "mouse")
+    for verb in ("saw", "chased")
+    for place in ("house", "river")
+]
+TEXT = "\n\n".join("\n".join(SENTENCES[k : k + 4]) for k in range(0, len(SENTENCES), 4)) + "\n"
+CONFIG = """
+[model.lstm]
+num_layers = 2
+cell_dim = 12
+output_dim = 5
+
+[model.characters]
+embedding_dim = 3
+max_chars = 9
+filters = [[1, 2], [2, 3], [3, 4]]
+
+[training]
+rows = 4
+window = 5
+num_epochs = 2
+"""
+
+
+@pytest.fixture
+def folder(tmp_path, elmore_command):
+    """A prepared corpus and settings."""
+    (tmp_path / "text.txt").write_text(TEXT)
+    (tmp_path / "tiny.toml").write_text(CONFIG)
+    result = elmore_command(
+        "prepare", tmp_path / "text.txt", "--out", tmp_path / "corpus", "--min-count", 1
+    )
+    assert result.status == 0, result.err
+    return tmp_path
+
+
+def train(elmore_command, folder, *more):
+    return elmore_command(
+        "pretrain",
+        folder / "tiny.toml",
+        "--corpus",
+        folder / "corpus",
+        "--out",
+        folder / "run",
+        *more,
+    )
+
+
+def test_from_text_to_a_model_and_back_to_text(folder, elmore_command):
+    result = train(elmore_command, folder)
+    assert result.status == 0, result.err
+    assert "perplexity" in result.out
+    assert "rest state" in result.out
+    model = folder / "run" / "model"
+
+    embedded = elmore_command(
+        "embed", folder / "text.txt", "--model", model, "--out", folder / "v.npz"
+    )
+    assert embedded.status == 0, embedded.err
+    assert "untrained" not in embedded.err
+
+    evaluated = elmore_command("evaluate", folder / "text.txt", "--model", model, "--json")
+    assert 1 < evaluated.json["perplexity"] < 40
+
+    scored = elmore_command("score", "--sentence", "The cat saw the fish .", "--model", model)
+    assert scored.status == 0, scored.err
+    gap = elmore_command("score", "--gap", "The ___ saw the fish .", "--model", model)
+    assert gap.status == 0, gap.err
+
+    written = elmore_command(
+        "convert", model, "--to", "bilm-tf", "--from-zeros", "--out", folder / "w.hdf5"
+    )
+    assert written.status == 0, written.err
+    assert elmore_command("info", folder / "w.hdf5").status == 0
+    assert elmore_command("plot", folder / "run").status == 0
+
+
+def test_the_report_is_json_when_asked(folder, elmore_command):
+    report = train(elmore_command, folder, "--json").json
+    assert report["step"] > 0
+    assert report["heldout"]["perplexity"] > 1
+    assert set(report["cold_start"]) == {"zeros", "rest", "carried"}
+    settings = json.loads((folder / "run" / "settings.json").read_text())
+    assert settings["training"]["rows"] == 4
+
+
+def test_settings_are_changed_by_name(folder, elmore_command):
+    result = train(elmore_command, folder, "--set", "training.max_steps=3", "--json")
+    assert result.json["step"] == 3
+
+
+def test_a_domain_is_learned_by_one_command(folder, elmore_command):
+    assert train(elmore_command, folder).status == 0
+    domain = "\n\n".join(["The parser reads the treebank .\nThe parser fails ."] * 6) + "\n"
+    (folder / "domain.txt").write_text(domain)
+    arguments = (
+        "finetune",
+        folder / "domain.txt",
+        "--model",
+        folder / "run" / "model",
+        "--out",
+        folder / "domain",
+        "--heldout",
+        0.3,
+        "--set",
+        "training.rows=2",
+    )
+    result = elmore_command(*arguments)
+    assert result.status == 0, result.err
+    assert "before" in result.out
+    assert "words added to the vocabulary: 4" in result.out
+    again = elmore_command(*arguments, "--json")
+    assert again.json["num_new_words"] == 4
+    assert again.json["perplexity"]["after"] < again.json["perplexity"]["before"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--set", "training.row=3"], "did you mean 'rows'"),
+        (["--corpus", "nowhere"], "nowhere"),
+        (["--device", "tpu9"], "tpu9"),
+        (["--set", "model.lstm.cell_dim=0"], "cell_dim"),
+    ],
+)
+def test_a_mistake_is_one_sentence_and_leaves_nothing(folder, elmore_command, arguments, message):
+    result = train(elmore_command, folder, *arguments)
+    assert result.status == 2
+    assert message in result.err
+    assert len(result.err.strip().splitlines()) == 1
+    assert not (folder / "run" / "model").exists()
+    assert not (folder / "run" / "checkpoints").exists()
+
+
+def test_fine_tuning_into_a_folder_of_other_things_is_refused(folder, elmore_command):
+    assert train(elmore_command, folder).status == 0
+    (folder / "mine").mkdir()
+    (folder / "mine" / "thesis.txt").write_text("important")
+    result = elmore_command(
+        "finetune", folder / "text.txt", "-m", folder / "run" / "model", "-o", folder / "mine"
+    )
+    assert result.status == 2
+    assert "other files" in result.err
+    assert [path.name for path in (folder / "mine").iterdir()] == ["thesis.txt"]

@@ -88,7 +88,8 @@ class Place:
         settings = [part for change in changes for part in ("--set", change)]
         return ["pretrain", places[0], "--corpus", places[1], "--out", places[2], *settings]
 
-    def fork(
+    @contextmanager
+    def forked(
         self,
         run: str,
         *changes: str,
@@ -96,16 +97,20 @@ class Place:
         in_child: Callable[[int], object] = lambda rank: None,
         corpus: str = "corpus",
         options: Sequence[str] = (),
-    ) -> "Processes":
-        """Start a run of `size` processes; each calls `in_child` with its rank first."""
+    ) -> Iterator["Processes"]:
+        """A run of `size` processes; each calls `in_child` with its rank first."""
         arguments = [*self.arguments(run, *changes, corpus=corpus), *options]
-        return Processes.fork(arguments, size=size, in_child=in_child, log=self.folder / run)
+        processes = Processes(arguments, size=size, in_child=in_child, log=self.folder / run)
+        try:
+            yield processes
+        finally:
+            processes.end()
 
     def complete(self, run: str, *changes: str, **options) -> None:
         """Let a run come to its end."""
-        processes = self.fork(run, *changes, **options)
-        statuses = processes.wait()
-        assert statuses == [0] * len(statuses), processes.printed()
+        with self.forked(run, *changes, **options) as processes:
+            statuses = processes.wait()
+            assert statuses == [0] * len(statuses), processes.printed()
 
     def lines(self, run: str) -> list[dict]:
         """What the metrics of a run say so far."""
@@ -150,30 +155,23 @@ def without_times(lines: list[dict]) -> list[dict]:
 class Processes:
     """Processes of one run."""
 
-    def __init__(self, pids: list[int], logs: list[Path]) -> None:
-        self.pids = pids
-        self._logs = logs
+    def __init__(
+        self, arguments: list[str], *, size: int, in_child: Callable[[int], object], log: Path
+    ) -> None:
+        self.pids: list[int] = []
+        self._logs = [log.with_name(f"{log.name}-{rank}.log") for rank in range(size)]
         self._statuses: dict[int, int] = {}
-
-    @classmethod
-    def fork(
-        cls, arguments: list[str], *, size: int, in_child: Callable[[int], object], log: Path
-    ) -> "Processes":
-        port = find_port()
-        logs = [log.with_name(f"{log.name}-{rank}.log") for rank in range(size)]
-        pids = []
+        environment = {"WORLD_SIZE": size, "LOCAL_WORLD_SIZE": size}
+        environment |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": find_port()}
         for rank in range(size):
-            environment = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": size}
-            environment |= {"LOCAL_WORLD_SIZE": size, "MASTER_ADDR": "127.0.0.1"}
-            environment |= {"MASTER_PORT": port}
+            environment |= {"RANK": rank, "LOCAL_RANK": rank}
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", DeprecationWarning)  # of forking with threads
                 pid = os.fork()
             if pid == 0:
                 os.environ.update({name: str(value) for name, value in environment.items()})
-                _become_command(arguments, log=logs[rank], begin=lambda r=rank: in_child(r))
-            pids.append(pid)
-        return cls(pids, logs)
+                _become_command(arguments, log=self._logs[rank], begin=lambda r=rank: in_child(r))
+            self.pids.append(pid)
 
     def kill(self, rank: int = 0, number: int = signal.SIGKILL) -> None:
         os.kill(self.pids[rank], number)
@@ -216,8 +214,8 @@ def _become_command(arguments: list[str], *, log: Path, begin: Callable[[], obje
         descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         os.dup2(descriptor, 1)
         os.dup2(descriptor, 2)
-        sys.stdout = open(1, "w", buffering=1, closefd=False)  # noqa: SIM115, PTH123
-        sys.stderr = open(2, "w", buffering=1, closefd=False)  # noqa: SIM115, PTH123
+        sys.stdout = open(1, "w", buffering=1, closefd=False)  # noqa: SIM115
+        sys.stderr = open(2, "w", buffering=1, closefd=False)  # noqa: SIM115
         sys.argv = ["elmore", *arguments]
         torch.set_num_threads(1)
         begin()
@@ -225,7 +223,7 @@ def _become_command(arguments: list[str], *, log: Path, begin: Callable[[], obje
         status = 0
     except SystemExit as end:
         status = end.code if isinstance(end.code, int) else int(bool(end.code))
-    except BaseException:  # noqa: BLE001  a fork must not go on as its parent
+    except BaseException:  # a fork must not go on as its parent
         traceback.print_exc()
     finally:
         sys.stdout.flush()

@@ -8,12 +8,12 @@ import time
 
 import pytest
 
-from tests.pretrain.processes import Place, command, finish, needs_fork, wait_until
+from tests.pretrain.processes import Place, command, finish, needs_fork
 
 pytestmark = needs_fork
 
-NUM_KILLS = 22
-STEPS = "training.max_steps=60"
+NUM_KILLS = 21
+STEPS = ("training.max_steps=120", "run.heldout_steps=20")
 
 
 @pytest.fixture(scope="module")
@@ -24,8 +24,15 @@ def place(tmp_path_factory):
 @pytest.fixture(scope="module")
 def whole(place):
     """A run that was left in peace."""
-    place.complete("whole", STEPS)
+    place.complete("whole", *STEPS)
     return "whole"
+
+
+@pytest.fixture(scope="module")
+def short(place):
+    """Another, of 12 steps."""
+    place.complete("short")
+    return "short"
 
 
 def test_kills_at_random_moments_change_nothing(place, whole):
@@ -33,17 +40,15 @@ def test_kills_at_random_moments_change_nothing(place, whole):
     killed_at = []
     while len(killed_at) < NUM_KILLS:
         # Checkpoints after every step, so that many kills fall into the writing of one.
-        processes = place.fork("random", STEPS, f"run.checkpoint_steps={chooser.choice([1, 1, 3])}")
-        begun_at = place.last_step("random")
-        target = begun_at + chooser.randint(1, 4)
-        wait_until(lambda: place.last_step("random") >= target or processes.has_ended(), target)
-        time.sleep(chooser.uniform(0, 0.02))
-        assert not processes.has_ended(), processes.printed()
-        processes.kill()
-        processes.wait()
+        changes = (*STEPS, f"run.checkpoint_steps={chooser.choice([1, 1, 3])}")
+        with place.forked("random", *changes) as processes:
+            place.wait_for_step("random", place.last_step("random") + chooser.randint(1, 3))
+            time.sleep(chooser.uniform(0, 0.02))
+            processes.kill()
+            assert processes.wait() == [-signal.SIGKILL], processes.printed()
         killed_at.append(place.last_step("random"))
-    assert len(set(killed_at)) > 10, "kills all over the run"
-    place.complete("random", STEPS)
+    assert len(set(killed_at)) > NUM_KILLS // 2, "kills all over the run"
+    place.complete("random", *STEPS)
     place.assert_alike("random", whole)
     assert place.list_files("random") == place.list_files(whole)
 
@@ -70,13 +75,13 @@ def test_kills_between_any_two_changes_of_files_change_nothing(place):
     place.complete("files", *changes)
     chooser = random.Random(1)
     num_kills = 0
-    while num_kills < NUM_KILLS:
+    while num_kills < 16:
         # In the order of the run: from its beginning to the writing of the model.
         operation = num_kills % 8 + 1 if num_kills < 8 else chooser.randint(8, 40)
         die = die_at(operation, place.folder / "cut")
-        processes = place.fork("cut", *changes, in_child=die)
-        (status,) = processes.wait()
-        assert status in (0, -signal.SIGKILL), processes.printed()
+        with place.forked("cut", *changes, in_child=die) as processes:
+            (status,) = processes.wait()
+            assert status in (0, -signal.SIGKILL), processes.printed()
         num_kills += status != 0
     place.complete("cut", *changes)
     place.assert_alike("cut", "files")
@@ -88,60 +93,56 @@ def test_a_restart_that_was_killed_can_be_restarted(place):
     expected = place.list_files("again")
     for operation in range(2, 14, 2):
         die = die_at(operation, place.folder / "again")
-        processes = place.fork("again", "training.max_steps=4", in_child=die, options=["--restart"])
-        assert processes.wait() == [-signal.SIGKILL], processes.printed()
+        few = "training.max_steps=4"
+        with place.forked("again", few, in_child=die, options=["--restart"]) as processes:
+            assert processes.wait() == [-signal.SIGKILL], processes.printed()
     place.complete("again", "training.max_steps=4", "run.checkpoint_steps=1", options=["--restart"])
     assert place.list_files("again") == expected
 
 
+def signalling(number, *, in_method, at_step=None):
+    """Let a process signal itself when it calls a method that shows something to the user."""
+
+    def patch(rank):
+        def send(self, *arguments):
+            if at_step in (None, getattr(arguments[0], "step", arguments[0])):
+                os.kill(os.getpid(), number)
+
+        display = "elmore.cli.training_display.TrainingDisplay"
+        pytest.MonkeyPatch().setattr(f"{display}.{in_method}", send)
+
+    return patch
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_stops_after_a_step_with_a_checkpoint(place, whole, number):
-    run = number.name
-    processes = place.fork(run, STEPS, "run.checkpoint_steps=1000")
-    place.wait_for_step(run, 3)
-    processes.kill(number=number)
-    assert processes.wait() == [128 + number], processes.printed()
-    (saved,) = place.checkpoints(run)
-    assert place.last_step(run) == saved
-    told = f"elmore: stopped after step {saved}; the same command goes on from there\n"
-    assert processes.printed().endswith(told)
-    place.complete(run, STEPS)
-    place.assert_alike(run, whole)
+def test_a_signal_stops_after_a_step_with_a_checkpoint(place, short, number):
+    stop = signalling(number, in_method="on_step", at_step=6)
+    with place.forked(number.name, in_child=stop) as processes:
+        assert processes.wait() == [128 + number], processes.printed()
+        told = "elmore: stopped after step 7; the same command goes on from there\n"
+        assert processes.printed().endswith(told)
+    assert place.checkpoints(number.name)[-1] == 7
+    place.complete(number.name)
+    place.assert_alike(number.name, short)
 
 
-def test_a_signal_in_the_last_measurements_stops_too(place, whole):
-    """Nothing is lost, and the user is told the same."""
-
-    def stop_there(rank):
-        name = "elmore.pretrain.finish.compare_starts"
-        pytest.MonkeyPatch().setattr(name, lambda *_, **__: os.kill(os.getpid(), signal.SIGTERM))
-
-    processes = place.fork("late", STEPS, in_child=stop_there)
-    assert processes.wait() == [128 + signal.SIGTERM], processes.printed()
-    assert "stopped after step 60; the same command goes on from there" in processes.printed()
-    place.complete("late", STEPS)
-    place.assert_alike("late", whole)
-
-
-def test_a_signal_at_the_last_step_is_not_forgotten(place, whole):
-    def stop_there(rank):
-        def signal_at_the_end(self, step):
-            if step == 60:
-                os.kill(os.getpid(), signal.SIGTERM)
-
-        name = "elmore.cli.training_display.TrainingDisplay.on_checkpoint"
-        pytest.MonkeyPatch().setattr(name, signal_at_the_end)
-
-    processes = place.fork("last", STEPS, in_child=stop_there)
-    assert processes.wait() == [128 + signal.SIGTERM], processes.printed()
-    assert not (place.folder / "last" / "model").exists()
-    place.complete("last", STEPS)
-    place.assert_alike("last", whole)
+@pytest.mark.parametrize(
+    ("in_method", "at_step"), [("on_checkpoint", 12), ("on_stage", "last measurements")]
+)
+def test_a_signal_after_the_last_step_is_heard_too(place, short, in_method, at_step):
+    """It does not wait for measurements that may take minutes, which are done again later."""
+    stop = signalling(signal.SIGTERM, in_method=in_method, at_step=at_step)
+    with place.forked(in_method, in_child=stop) as processes:
+        assert processes.wait() == [128 + signal.SIGTERM], processes.printed()
+        assert "after step 12; the same command goes on from there" in processes.printed()
+    assert not (place.folder / in_method / "model").exists()
+    place.complete(in_method)
+    place.assert_alike(in_method, short)
 
 
 def test_the_command_as_users_start_it(place, whole):
     """With an import of its own: killed, then asked to stop, then left to its end."""
-    arguments = place.arguments("cold", STEPS, "run.checkpoint_steps=2")
+    arguments = place.arguments("cold", *STEPS, "run.checkpoint_steps=2")
     with command("elmore", *arguments) as process:
         place.wait_for_step("cold", 5)
         process.kill()
@@ -154,5 +155,5 @@ def test_the_command_as_users_start_it(place, whole):
     assert status == 128 + signal.SIGTERM
     assert "going on from step" in told
     assert "the same command goes on from there" in told.splitlines()[-1]
-    place.complete("cold", STEPS)
+    place.complete("cold", *STEPS)
     place.assert_alike("cold", whole)

@@ -39,7 +39,7 @@ def evaluate(
     text: Annotated[
         str,
         typer.Argument(
-            help="Text file (.gz, .xz, .bz2 too), - for standard input, or a prepared corpus."
+            help="Text file (.gz, .xz, .bz2, .zst too), - for standard input, or a prepared corpus."
         ),
     ],
     model: Annotated[
@@ -71,7 +71,7 @@ def evaluate(
     """Measure the perplexity of a text, every token once in each direction.
 
     The probability of a word is one among all words of the vocabulary. A token outside it counts as
-    one word, <UNK>, so compare models of one vocabulary only.
+    one word, `<UNK>`, so compare models of one vocabulary only.
 
     For example:
 

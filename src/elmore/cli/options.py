@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from elmore.weights.elmo_model import ElmoModel
 
 Text = Annotated[
-    str, typer.Argument(help="Text file (.gz, .xz, .bz2 too), or - for standard input.")
+    str, typer.Argument(help="Text file (.gz, .xz, .bz2, .zst too), or - for standard input.")
 ]
 Model = Annotated[
     str | None,

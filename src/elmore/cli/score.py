@@ -24,7 +24,7 @@ def score(
     ],
     text: Annotated[
         str | None,
-        typer.Argument(help="Text file (.gz, .xz, .bz2 too), or - for standard input."),
+        typer.Argument(help="Text file (.gz, .xz, .bz2, .zst too), or - for standard input."),
     ] = None,
     sentence: Annotated[
         str | None, typer.Option("--sentence", help="One sentence, in place of a text.")

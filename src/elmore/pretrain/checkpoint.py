@@ -50,9 +50,7 @@ class Checkpoints:
         content = {"format": FORMAT, "step": step, "sha256": digest, "progress": dict(progress)}
         with replace_file(path) as temporary:
             temporary.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
-        for old in self.steps()[: -self.keep]:
-            self._path(old).unlink(missing_ok=True)
-            self._path(old).with_suffix(".safetensors").unlink(missing_ok=True)
+        self._remove_old(newest=step)
 
     def steps(self) -> list[int]:
         """Return the steps there are checkpoints of, ascending."""
@@ -76,14 +74,24 @@ class Checkpoints:
             )
         return None
 
-    def remove_leftovers(self) -> None:
-        """Remove what processes that were killed had begun to write or to remove."""
+    def remove_leftovers(self, *, newest: int) -> None:
+        """Remove what processes that were killed had begun to write or were about to remove.
+
+        `newest` is the newest step of which there is a whole checkpoint.
+        """
+        self._remove_old(newest=newest)
         whole = {self._path(step).stem for step in self.steps()}
         for path in self.folder.glob("step-*.safetensors"):
             if path.stem not in whole:
                 path.unlink(missing_ok=True)
         for path in self.folder.glob(".step-*.tmp"):
             path.unlink(missing_ok=True)
+
+    def _remove_old(self, *, newest: int) -> None:
+        # Without its JSON a checkpoint does not count, so that goes first.
+        for old in [step for step in self.steps() if step <= newest][: -self.keep]:
+            self._path(old).unlink(missing_ok=True)
+            self._path(old).with_suffix(".safetensors").unlink(missing_ok=True)
 
     def _path(self, step: int) -> Path:
         return self.folder / f"step-{step:012d}.json"

@@ -184,7 +184,7 @@ class Run:
         if checkpoint is not None:
             kept = checkpoint.progress
             check_same_run(self.settings, self.corpus.fingerprint, kept, folder=str(self.folder))
-        self.checkpoints.remove_leftovers()
+        self.checkpoints.remove_leftovers(newest=-1 if checkpoint is None else checkpoint.step)
         return checkpoint
 
     def _catch_up(self, metrics: MetricsLog | None) -> None:

@@ -35,6 +35,14 @@ class MemoryPart:
     def documents(self) -> Iterator[list[list[str]]]:
         return iter(self._documents)
 
+    def beginning(self, number: int, *, max_tokens: int) -> list[list[str]]:
+        taken: list[list[str]] = []
+        for sentence in self._documents[number]:
+            if taken and sum(map(len, taken)) + len(sentence) > max_tokens:
+                break
+            taken.append(sentence)
+        return taken
+
     def sentence_bounds(self, offsets: Any) -> tuple[Any, Any]:
         bounds = np.array([self._bounds[offset] for offset in np.ravel(offsets)])
         shape = np.shape(offsets)

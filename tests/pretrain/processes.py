@@ -22,6 +22,7 @@ import rich.console  # noqa: F401  see `Place.make`
 import torch
 
 from elmore.cli.app import main
+from elmore.pretrain import distributed
 from elmore.pretrain.metrics import read_metrics
 from elmore.pretrain.pretrain import pretrain_model
 from elmore.pretrain.settings import load_settings
@@ -218,6 +219,7 @@ def _become_command(arguments: list[str], *, log: Path, begin: Callable[[], obje
         sys.stderr = open(2, "w", buffering=1, closefd=False)  # noqa: SIM115
         sys.argv = ["elmore", *arguments]
         torch.set_num_threads(1)
+        distributed.SECONDS_TO_SPEAK = 0.1  # nobody ends the others of a fork
         begin()
         main()
         status = 0
@@ -261,8 +263,8 @@ def command(*arguments: str) -> Iterator[subprocess.Popen]:
         yield process
     finally:
         if process.poll() is None:
-            process.kill()
-        process.communicate()
+            process.terminate()  # torchrun would leave its processes behind if killed
+            print(*finish(process))
 
 
 def finish(process: subprocess.Popen) -> tuple[int, str]:

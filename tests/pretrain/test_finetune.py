@@ -1,7 +1,9 @@
 """Fine-tuning goes on from a model, learns a domain and its words, and says what that changed."""
 
+import pytest
 import torch
 
+from elmore.errors import ModelError
 from elmore.pretrain.finetune import finetune_model, load_start, make_settings
 from elmore.weights.bilm_tf import write_bilm_tf
 from elmore.weights.language_model import load_language_model
@@ -51,6 +53,30 @@ def test_it_begins_with_the_weights_of_the_model(tmp_path):
     for name, weight in general.elmo.bilm.state_dict().items():
         assert torch.equal(elmo.bilm.state_dict()[name], weight), name
     assert torch.equal(softmax.weight[3:15], general.softmax.weight[3:15])
+
+
+def test_an_adaptive_softmax_is_trained_on_but_takes_no_new_words(tmp_path):
+    run(tmp_path / "general", "training.max_steps=4", "softmax.kind=adaptive")
+    source = tmp_path / "general" / "model"
+    start = load_start(source)
+    settings = make_settings(start.elmo, {**CHANGES, "softmax": {"num_negatives": 2}})
+    known = make_corpus(DOMAIN, HELDOUT, vocabulary=start.words)
+    report = finetune_model(source, known, tmp_path / "domain", settings=settings)
+    assert report.after.perplexity < report.before.perplexity
+    with pytest.raises(ModelError, match="--max-new-words 0"):
+        finetune_model(source, domain(start.words), tmp_path / "more", settings=settings)
+
+
+def test_the_card_tells_of_both_texts(tmp_path):
+    run(tmp_path / "general", "training.max_steps=4", "model.about.name='general'")
+    source = tmp_path / "general" / "model"
+    start = load_start(source)
+    settings = make_settings(start.elmo, CHANGES)
+    finetune_model(source, domain(start.words), tmp_path / "legal", settings=settings)
+    card = (tmp_path / "legal" / "model" / "README.md").read_text()
+    assert "# legal" in card
+    assert "elmore finetune, from general" in card
+    assert card.count("text of") == 2
 
 
 def test_a_published_model_gets_a_softmax(tmp_path):

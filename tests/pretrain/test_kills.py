@@ -5,9 +5,11 @@ import random
 import signal
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
+from elmore.pretrain.run import check_run_folder, clear_run
 from tests.pretrain.processes import Place, command, finish, needs_fork
 
 pytestmark = needs_fork
@@ -91,13 +93,28 @@ def test_kills_between_any_two_changes_of_files_change_nothing(place):
 def test_a_restart_that_was_killed_can_be_restarted(place):
     place.complete("again", "training.max_steps=4", "run.checkpoint_steps=1")
     expected = place.list_files("again")
-    for operation in range(2, 14, 2):
+    for operation in (2, 5, 9):
         die = die_at(operation, place.folder / "again")
         few = "training.max_steps=4"
         with place.forked("again", few, in_child=die, options=["--restart"]) as processes:
             assert processes.wait() == [-signal.SIGKILL], processes.printed()
     place.complete("again", "training.max_steps=4", "run.checkpoint_steps=1", options=["--restart"])
     assert place.list_files("again") == expected
+
+
+@pytest.mark.parametrize("num_removed", range(3))
+def test_a_folder_whose_restart_was_cut_short_is_still_that_of_a_run(
+    tmp_path, monkeypatch, num_removed
+):
+    for name in ("settings.json", "metrics.jsonl", "report.json"):
+        (tmp_path / name).touch()
+    left = iter(range(num_removed))
+    unlink = Path.unlink
+    monkeypatch.setattr(Path, "unlink", lambda path, **how: (next(left), unlink(path, **how)))
+    with pytest.raises(StopIteration):
+        clear_run(tmp_path)
+    assert len(list(tmp_path.iterdir())) == 3 - num_removed
+    check_run_folder(tmp_path)
 
 
 def signalling(number, *, in_method, at_step=None):

@@ -49,9 +49,19 @@ def test_a_stored_state_is_where_sentences_begin_and_is_saved_with_the_weights(t
     bilm = model.elmo.bilm
     buffer = bilm.initial_hidden
     rest = compute_rest_state(bilm, model.elmo.speller, DOCUMENTS)
-    report = compare_starts(
-        model.elmo, model.softmax, model.words, documents=DOCUMENTS, rest=rest, num_lanes=2
-    )
+
+    def measure(state, initial):
+        return measure_losses(
+            model.elmo,
+            model.softmax,
+            model.words,
+            documents=DOCUMENTS,
+            state=state,
+            initial_state=initial,
+            num_lanes=2,
+        )
+
+    report = compare_starts(measure, bilm=bilm, rest=rest)
     store_rest_state(bilm, *rest)
     assert bilm.initial_hidden is buffer
     for state, wanted in ((StatePolicy.RESET, report.rest), (StatePolicy.DOCUMENT, report.carried)):

@@ -133,7 +133,7 @@ def test_the_model_is_ready_for_use_and_says_how_it_was_made(tmp_path):
     card = (tmp_path / "model" / "README.md").read_text()
     assert "# animals" in card
     assert f"{report.heldout.perplexity:.2f}" in card
-    assert "20 of 4 x 5" in card
+    assert "20, each of 4 rows x 5 symbols" in card
     assert json.loads((tmp_path / "report.json").read_text())["tokens"] == report.tokens
 
 
@@ -155,6 +155,7 @@ def test_patience_ends_the_run_with_the_best_weights(tmp_path):
     lines = read_metrics(tmp_path / "whole" / "metrics.jsonl")
     best = min(line["perplexity"] for line in lines if line["kind"] == "heldout")
     assert report.heldout.perplexity == pytest.approx(best, rel=1e-6)
+    assert report.weights_step < report.step
     run_until(tmp_path / "stopped", 3, *changes)
     again = run(tmp_path / "stopped", *changes)
     assert again.heldout == report.heldout
@@ -196,6 +197,14 @@ def test_with_a_falling_rate_the_length_is_part_of_the_run(tmp_path):
     run_until(tmp_path, 2, "optimizer.final_share=0.5")
     with pytest.raises(ConfigError, match="max_steps"):
         run(tmp_path, "optimizer.final_share=0.5", "training.max_steps=16")
+
+
+def test_a_stop_does_not_wait_for_a_measurement(tmp_path):
+    run(tmp_path / "whole")
+    watcher = run_until(tmp_path / "stopped", 3)  # it ends with step 4, when a measurement is due
+    assert watcher.heldout == []
+    run(tmp_path / "stopped")
+    assert without_times(tmp_path / "stopped") == without_times(tmp_path / "whole")
 
 
 def test_a_damaged_newest_checkpoint_gives_way_to_the_one_before(tmp_path):
@@ -249,6 +258,21 @@ def test_a_folder_of_other_things_is_refused(tmp_path):
     with pytest.raises(DataError, match="other files"):
         run(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
+
+
+@pytest.mark.parametrize("settings", [None, "{}", "not json"])
+def test_what_only_has_the_names_of_a_run_is_not_touched(tmp_path, settings):
+    """Neither by a run nor by beginning anew."""
+    files = {"checkpoints/mine.pt": "weights", "model/thesis.bin": "thesis"}
+    if settings is not None:
+        files["settings.json"] = settings
+    for name, content in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(content)
+    for restart in (False, True):
+        with pytest.raises(DataError, match="other files"):
+            run(tmp_path, restart=restart)
+    assert {name: (tmp_path / name).read_text() for name in files} == files
 
 
 def test_two_runs_in_one_folder_are_refused(tmp_path):

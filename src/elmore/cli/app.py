@@ -69,7 +69,9 @@ def main() -> None:
         sys.exit(2)
     except MemoryError:
         print(
-            "elmore: there is not enough memory; try a smaller --tokens-per-batch", file=sys.stderr
+            "elmore: there is not enough memory; compute less at once (a smaller "
+            "--tokens-per-batch, or in training --set training.accumulation=4)",
+            file=sys.stderr,
         )
         sys.exit(1)
 

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from elmore.cli import options
+from elmore.errors import ModelError
 
 
 class Target(StrEnum):
@@ -61,6 +62,8 @@ def convert(
 
     if to is Target.ELMORE:
         check_target(out)
+        if out.exists() and Path(source).exists() and out.resolve() == Path(source).resolve():
+            raise ModelError(f"{out} is the model itself; give another folder to write to")
     model = load_model(
         source, options=options_path, token_embeddings=token_embeddings, vocabulary=vocabulary
     )
@@ -72,6 +75,11 @@ def convert(
             model.bilm.initial_hidden.zero_()
             model.bilm.initial_cell.zero_()
         model.save_pretrained(out)
+        if (Path(source) / "softmax.json").exists():
+            print(
+                "note: the softmax stays behind; score and evaluate need the original folder",
+                file=sys.stderr,
+            )
         written = sorted(path for path in out.iterdir() if path.is_file())
     if as_json:
         print(json.dumps({"written": [str(path) for path in written]}))

@@ -66,6 +66,7 @@ def evaluate(
     tokenized: options.Tokenized = False,
     form: options.Form = None,
     language: options.LanguageOption = Language.EN,
+    device: options.Device = "cpu",
     as_json: options.Json = False,
 ) -> None:
     """Measure the perplexity of a text, every token once in each direction.
@@ -99,7 +100,7 @@ def evaluate(
         by_sentence=state is not StatePolicy.DOCUMENT,
     )
     with _showing_progress() as on_progress:
-        totals = _measure(model, documents, state, initial, on_progress)
+        totals = _measure(model, documents, state, initial, device, on_progress)
     if not totals.num_predictions:
         name = "standard input" if text == "-" else text
         raise DataError(f"{name} has no sentence to measure; give a text that has some")
@@ -162,13 +163,15 @@ def _measure(
     documents: Iterator[Document],
     state: StatePolicy,
     initial: Initial,
+    device: str,
     on_progress: Callable[[int], None],
 ) -> "LossTotals":
     from elmore.pretrain.perplexity import measure_losses  # noqa: PLC0415  brings torch
+    from elmore.pretrain.pretrain import read_device  # noqa: PLC0415
     from elmore.pretrain.reader import zero_state  # noqa: PLC0415
     from elmore.weights.language_model import load_language_model  # noqa: PLC0415
 
-    loaded = load_language_model(model)
+    loaded = load_language_model(model).to(read_device(device))
     options.print_notes(loaded.elmo)
     return measure_losses(
         loaded.elmo,

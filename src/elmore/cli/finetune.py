@@ -10,7 +10,7 @@ import typer
 
 from elmore.cli import options
 from elmore.cli.prepare import find_sources, show_progress
-from elmore.cli.pretrain import Changes, Restart, print_report
+from elmore.cli.pretrain import Changes, Restart, print_report, shown_once
 from elmore.cli.training_display import TrainingDisplay
 from elmore.errors import ConfigError
 from elmore.pretrain.prepare_settings import PrepareSettings
@@ -30,7 +30,7 @@ def finetune(
         list[str],
         typer.Argument(
             help="Text of the domain: files, patterns, - for standard input; or a corpus made by "
-            "`elmore prepare`."
+            "`elmore prepare --extend`, for which options about text have no meaning."
         ),
     ],
     model: Annotated[str, typer.Option("--model", "-m", help="The model to begin with.")],
@@ -106,7 +106,7 @@ def finetune(
     del start
     display = TrainingDisplay()
     try:
-        with display.shown():
+        with shown_once(display):
             report = finetune_model(
                 model,
                 corpus,
@@ -136,6 +136,7 @@ def _prepare(
 
     from elmore.atomic_file import replace_file  # noqa: PLC0415
     from elmore.pretrain.prepare import prepare_corpus  # noqa: PLC0415
+    from elmore.pretrain.run import lock_run  # noqa: PLC0415
     from elmore.text.vocabulary import write_entries  # noqa: PLC0415
 
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
@@ -143,19 +144,18 @@ def _prepare(
             "several processes would prepare the same text; prepare it first (elmore prepare TEXT "
             "--vocabulary MODEL/softmax_words.txt --extend --out corpus/) and give the corpus"
         )
+    sources = find_sources(text)
+    release = lock_run(out)  # a run at work must keep its corpus
     if start.words:
-        words = out / WORDS
+        words = (out / WORDS).resolve()  # the same, however the folder was named
         with replace_file(words) as temporary:
             write_entries(temporary, start.words)
         settings = replace(settings, vocabulary=words, extends=True)
     with show_progress() as on_progress:
         corpus = prepare_corpus(
-            find_sources(text),
-            out / CORPUS,
-            settings=settings,
-            restart=restart,
-            on_progress=on_progress,
+            sources, out / CORPUS, settings=settings, restart=restart, on_progress=on_progress
         )
+    release()
     for note in corpus.about["notes"]:
         print(f"note: {note}", file=sys.stderr)
     return corpus

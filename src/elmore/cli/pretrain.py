@@ -1,7 +1,9 @@
 """`elmore pretrain`: a prepared corpus in, a model out."""
 
 import json
+import os
 import sys
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -76,7 +78,7 @@ def run_training(
 
     display = TrainingDisplay()
     try:
-        with display.shown():
+        with shown_once(display):
             report = pretrain_model(
                 settings, corpus, out, observer=display, restart=restart, device=device
             )
@@ -85,6 +87,11 @@ def run_training(
         raise typer.Exit(128 + stop.signal_number) from None
     if report is not None:
         print_report(report, as_json=as_json)
+
+
+def shown_once(display: TrainingDisplay) -> AbstractContextManager[None]:
+    """Show the display, of several processes by the first only."""
+    return display.shown() if os.environ.get("RANK", "0") == "0" else nullcontext()
 
 
 def print_report(report: "RunReport", *, as_json: bool) -> None:

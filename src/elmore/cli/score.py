@@ -40,6 +40,7 @@ def score(
     tokenized: options.Tokenized = False,
     form: options.Form = None,
     language: options.LanguageOption = Language.EN,
+    device: options.Device = "cpu",
     as_json: options.Json = False,
 ) -> None:
     """Give every token its log-probability from the left and from the right.
@@ -64,7 +65,7 @@ def score(
             None,
             options.open_sentences(text, tokenized=tokenized, form=form, language=language),
         )
-        _score_text(model, text, sentences, as_json=as_json)
+        _score_text(model, text, sentences, device=device, as_json=as_json)
         return
     given = gap if gap is not None else sentence
     assert given is not None
@@ -75,29 +76,32 @@ def score(
     from elmore.pretrain.scoring import GAP, check_gap, fill_gap, score_sentences  # noqa: PLC0415
 
     if gap is None and GAP not in tokens:
-        for found in score_sentences(_load(model), [tokens]):
+        for found in score_sentences(_load(model, device), [tokens]):
             _print_score(found, as_json=as_json)
         return
     check_gap(tokens)
-    fillings = fill_gap(_load(model), tokens, top=top, num_candidates=candidates)
+    fillings = fill_gap(_load(model, device), tokens, top=top, num_candidates=candidates)
     _print_fillings(tokens, fillings, as_json=as_json)
 
 
-def _score_text(model: str, text: str, sentences: Iterator[list[str]], *, as_json: bool) -> None:
+def _score_text(
+    model: str, text: str, sentences: Iterator[list[str]], *, device: str, as_json: bool
+) -> None:
     first = next(sentences, None)
     if first is None:
         name = "standard input" if text == "-" else text
         raise DataError(f"{name} has no sentence to score; give a text that has some")
     from elmore.pretrain.scoring import score_sentences  # noqa: PLC0415  brings torch
 
-    for found in score_sentences(_load(model), chain([first], sentences)):
+    for found in score_sentences(_load(model, device), chain([first], sentences)):
         _print_score(found, as_json=as_json)
 
 
-def _load(model: str) -> "LanguageModel":
+def _load(model: str, device: str) -> "LanguageModel":
+    from elmore.pretrain.pretrain import read_device  # noqa: PLC0415
     from elmore.weights.language_model import load_language_model  # noqa: PLC0415  brings torch
 
-    loaded = load_language_model(model)
+    loaded = load_language_model(model).to(read_device(device))
     options.print_notes(loaded.elmo)
     return loaded
 

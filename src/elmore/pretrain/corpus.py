@@ -162,14 +162,41 @@ class CorpusPart:
                 starts, starts[first] + DOCUMENT_BLOCK_SYMBOLS, side="right"
             )
             end = max(int(block_end) - 1, first + 1)
-            found = self.look_up(np.arange(starts[first], starts[end]))
-            tokens = np.array(["", "", *found.tokens], dtype=object)[found.positions]
-            begins = np.flatnonzero(found.positions == BEGIN)
-            bounds = np.stack([begins + 1, np.flatnonzero(found.positions == END)], axis=1).tolist()
-            edges = np.searchsorted(begins, starts[first : end + 1] - starts[first]).tolist()
+            sentences, begins = self._read_sentences(int(starts[first]), int(starts[end]))
+            edges = np.searchsorted(begins, starts[first : end + 1]).tolist()
             for edge, next_edge in pairwise(edges):
-                yield [tokens[start:stop].tolist() for start, stop in bounds[edge:next_edge]]
+                yield sentences[edge:next_edge]
             first = end
+
+    def beginning(self, number: int, *, max_tokens: int) -> list[list[str]]:
+        """Return the first sentences of a document, at least one, of about `max_tokens` in all.
+
+        However long the document is, no more of it is read.
+        """
+        first, end = map(int, self._document_starts[number : number + 2])
+        first_end = int(self.sentence_bounds(np.array([first]))[1][0])
+        # A sentence has at least one token, so its markers are at most two thirds of its symbols.
+        stop = min(end, max(first_end, first + 3 * max_tokens))
+        taken: list[list[str]] = []
+        num_tokens = 0
+        for sentence in self._read_sentences(first, stop)[0]:
+            num_tokens += len(sentence)
+            if taken and num_tokens > max_tokens:
+                break
+            taken.append(sentence)
+        return taken
+
+    def _read_sentences(self, first: int, end: int) -> tuple[list[list[str]], NDArray[np.int64]]:
+        """Return the sentences that begin and end within some symbols, and where each begins."""
+        found = self.look_up(np.arange(first, end))
+        tokens = np.array(["", "", *found.tokens], dtype=object)[found.positions]
+        ends = np.flatnonzero(found.positions == END)
+        begins = np.flatnonzero(found.positions == BEGIN)[: len(ends)]
+        sentences = [
+            tokens[start + 1 : stop].tolist()
+            for start, stop in zip(begins.tolist(), ends.tolist(), strict=True)
+        ]
+        return sentences, begins + first
 
     def _find_places(self, offsets: NDArray[np.int64]) -> "_Places":
         """Find the shards of some symbols, and where in them they are."""

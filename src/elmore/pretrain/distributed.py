@@ -2,8 +2,8 @@
 
 Every process reads its share of the rows. Gradients are added up over the processes, and what the
 LSTMs remember is handed to all after every step, so that any process that is left when another is
-lost can write a whole checkpoint. Files are the first process's business; the others need not see
-the same disk, but for the corpus.
+lost can write a whole checkpoint. Files are the first process's business. On several machines the
+run's folder must be one that all see: after a restart another process may be the first.
 """
 
 import gc
@@ -17,6 +17,7 @@ from typing import Any, NoReturn, TypeVar
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
+from torch.distributed.rendezvous import rendezvous
 
 from elmore.errors import ConfigError, DataError, ElmoreError
 
@@ -37,8 +38,7 @@ class Group:
         self.rank = int(os.environ.get("RANK", "0"))
         self.num_local = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
         if self.size > 1:
-            backend = "nccl" if device.type == "cuda" else "gloo"
-            dist.init_process_group(backend, timeout=PATIENCE)
+            self._meet()
 
     @property
     def is_first(self) -> bool:
@@ -151,6 +151,28 @@ class Group:
             gc.collect()
             dist.destroy_process_group()
 
+    def _meet(self) -> None:
+        """Wait until all processes are there and know each other."""
+        try:
+            store, _, _ = next(rendezvous("env://", timeout=PATIENCE))
+            if os.environ.get("GROUP_WORLD_SIZE", "1") == "1":
+                # On one machine torchrun may keep the store when it starts processes again, and
+                # the addresses of those that are gone are still in it.
+                store = dist.PrefixStore(f"start-{count_restarts()}", store)  # type: ignore[attr-defined]
+            dist.init_process_group(
+                "nccl" if self.device.type == "cuda" else "gloo",
+                store=store,
+                rank=self.rank,
+                world_size=self.size,
+                timeout=PATIENCE,
+            )
+        except (RuntimeError, ValueError) as error:
+            raise ConfigError(
+                f"process {self.rank} of {self.size} cannot reach the others "
+                f"({str(error).splitlines()[0]:.200}); start them with torchrun, and check the "
+                "network between the machines"
+            ) from error
+
     def _add_rows(self, gradient: Tensor) -> Tensor:
         """Sum over the union of the rows that any process has."""
         rows, values = gradient.indices()[0], gradient.values()
@@ -177,9 +199,9 @@ def local_rank() -> int:
     return int(os.environ.get("LOCAL_RANK", "0"))
 
 
-def was_restarted() -> bool:
-    """Tell whether torchrun started this process because another was lost."""
-    return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
+def count_restarts() -> int:
+    """Return how often torchrun has started the processes anew, after some were lost."""
+    return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))
 
 
 def end_in_silence(status: int) -> NoReturn:

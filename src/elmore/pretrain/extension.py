@@ -22,7 +22,7 @@ def extend_softmax(
 ) -> WordSoftmax:
     """Return a softmax of `words`, which begin with the old ones; `counts` are of the new text."""
     num_old, unknown = softmax.num_words, words.index(UNKNOWN_WORD)
-    extended = WordSoftmax(num_words=len(words), dim=softmax.dim)
+    extended = WordSoftmax(num_words=len(words), dim=softmax.dim).to(softmax.bias)
     extended.weight[:num_old], extended.bias[:num_old] = softmax.weight, softmax.bias
     if len(words) == num_old:
         return extended

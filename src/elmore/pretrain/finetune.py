@@ -4,10 +4,13 @@ A published model has no softmax; then one is learned from nothing along with it
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import torch
+
+from elmore.config import ModelConfig
 from elmore.errors import ModelError
 from elmore.model.word_softmax import WordSoftmax
 from elmore.pretrain.corpus import Corpus
@@ -23,9 +26,8 @@ from elmore.pretrain.sample import sample_documents
 from elmore.pretrain.settings import PretrainSettings, read_settings
 from elmore.text.vocabulary import UNKNOWN_WORD
 from elmore.weights.elmo_model import ElmoModel
-from elmore.weights.language_model import load_language_model
+from elmore.weights.language_model import NoSoftmaxError, load_language_model
 from elmore.weights.loading import load_model
-from elmore.weights.softmax_file import has_softmax
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,6 +67,13 @@ class StartingPoint:
     softmax: Softmax | None
     words: list[str]
 
+    def to(self, device: torch.device | str) -> "StartingPoint":
+        """Move to where it shall compute."""
+        self.elmo.to(device)
+        if self.softmax is not None:
+            self.softmax.to(device)
+        return self
+
     def make_parts(self, corpus: Corpus) -> tuple[ElmoModel, Softmax]:
         """Return the network and a softmax over the corpus's vocabulary."""
         if self.softmax is None:
@@ -76,7 +85,8 @@ class StartingPoint:
         if not isinstance(self.softmax, WordSoftmax):
             if len(corpus.vocabulary) > len(self.words):
                 raise ModelError(
-                    "an adaptive softmax cannot take new words; prepare the corpus without --extend"
+                    "an adaptive softmax cannot take new words; give --max-new-words 0, or a "
+                    "corpus prepared without --extend"
                 )
             return self.elmo, self.softmax
         return self.elmo, extend_softmax(
@@ -86,10 +96,11 @@ class StartingPoint:
 
 def load_start(source: str | Path) -> StartingPoint:
     """Load a model of any form, with its softmax if it has one."""
-    if Path(source).is_dir() and has_softmax(Path(source)):
+    try:
         loaded = load_language_model(source)
-        return StartingPoint(elmo=loaded.elmo, softmax=loaded.softmax, words=loaded.words)
-    return StartingPoint(elmo=load_model(source), softmax=None, words=[])
+    except NoSoftmaxError:
+        return StartingPoint(elmo=load_model(source), softmax=None, words=[])
+    return StartingPoint(elmo=loaded.elmo, softmax=loaded.softmax, words=loaded.words)
 
 
 def make_settings(elmo: ElmoModel, changes: Mapping[str, Any]) -> PretrainSettings:
@@ -101,7 +112,7 @@ def make_settings(elmo: ElmoModel, changes: Mapping[str, Any]) -> PretrainSettin
 def finetune_model(
     source: str | Path,
     corpus: Corpus,
-    folder: Path,
+    folder: str | Path,
     *,
     settings: PretrainSettings,
     observer: RunObserver | None = None,
@@ -109,8 +120,10 @@ def finetune_model(
     device: str = "cpu",
 ) -> FinetuneReport | None:
     """Train on a corpus in `folder`, going on with what is there; None but in the first process."""
+    folder = Path(folder)
     start = load_start(source)
     num_old_words = len(start.words)
+    start.elmo.config = describe(start.elmo.config, corpus, folder)
     run = pretrain_model(
         settings,
         corpus,
@@ -123,8 +136,8 @@ def finetune_model(
     if run is None:
         return None
     documents = sample_documents(corpus.heldout, max_tokens=settings.run.final_tokens)
-    after = load_language_model(folder / MODEL)
-    before = load_start(source) if num_old_words else None  # training has changed the first one
+    after = load_language_model(folder / MODEL).to(device)
+    before = load_start(source).to(device) if num_old_words else None  # the first one has learned
     return FinetuneReport(
         run=run,
         num_new_words=len(corpus.vocabulary) - num_old_words,
@@ -136,6 +149,22 @@ def finetune_model(
         after_shared=_measure(after.elmo, after.softmax, corpus, documents, num_old_words)
         if before
         else None,
+    )
+
+
+def describe(config: ModelConfig, corpus: Corpus, folder: Path) -> ModelConfig:
+    """Let the card of the new model tell what it was before."""
+    about = config.about
+    text = f"text of {corpus.train.num_tokens:,} tokens (documents: {corpus.train.num_documents:,})"
+    return replace(
+        config,
+        about=replace(
+            about,
+            name=folder.resolve().name,
+            source=f"elmore finetune, from {about.name}",
+            trained_on=f"{about.trained_on or 'text that nobody recorded'}; then {text}",
+            notes=None,
+        ),
     )
 
 

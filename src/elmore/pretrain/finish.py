@@ -1,15 +1,23 @@
 """The end of a run: last measurements, the rest state, and a model folder with a filled card."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+
+from torch import Tensor
 
 from elmore.atomic_file import replace_file
 from elmore.config import About
 from elmore.pretrain.network import find_log_shares
 from elmore.pretrain.perplexity import LossTotals
-from elmore.pretrain.rest_state import StartReport, compare_starts, compute_rest_state
-from elmore.pretrain.rest_state import store_rest_state as store
+from elmore.pretrain.reader import Document
+from elmore.pretrain.rest_state import (
+    StartReport,
+    compare_starts,
+    compute_rest_state,
+    store_rest_state,
+)
 from elmore.pretrain.run import MODEL, Run
 from elmore.pretrain.sample import sample_documents
 from elmore.weights.json_file import write_json
@@ -25,6 +33,7 @@ class RunReport:
     folder: Path
     reason: str
     step: int
+    weights_step: int  # that of the best measurement, if the run looked for it
     tokens: int
     seconds: float
     heldout: LossTotals | None  # state carried within documents, as in training
@@ -36,6 +45,7 @@ class RunReport:
             "model": str(self.folder / MODEL),
             "reason": self.reason,
             "step": self.step,
+            "weights_step": self.weights_step,
             "tokens": self.tokens,
             "seconds": self.seconds,
             "heldout": _describe(self.heldout),
@@ -51,44 +61,46 @@ class RunReport:
 
 def finish_run(run: Run, *, reason: str) -> RunReport:
     """Measure the model once more, give it its rest state, and write its folder."""
-    run.take_best()
+    weights_step = run.take_best()
     run.observer.on_stage("last measurements")
-    settings = run.settings.run
-    documents = sample_documents(run.corpus.heldout, max_tokens=settings.final_tokens)
-    heldout = run.measure(documents) if documents else None
+    documents = sample_documents(run.corpus.heldout, max_tokens=run.settings.run.final_tokens)
+    starts = _rest(run, documents) if run.settings.run.rest_tokens else None
+    heldout = starts.carried if starts else run.measure(documents) if documents else None
     report = RunReport(
         folder=run.folder,
         reason=reason,
         step=run.progress.step,
+        weights_step=weights_step,
         tokens=run.progress.tokens,
         seconds=run.progress.seconds,
         heldout=heldout,
-        starts=None,
+        starts=starts,
     )
-    results: list[RunReport] = []
-
-    def rest_and_save() -> None:
-        starts = _rest(run, documents[:]) if settings.rest_tokens else None
-        results.append(replace(report, starts=starts))
-        save_model(run, results[0])
-
-    run.group.first_does(rest_and_save)
+    run.group.first_does(lambda: save_model(run, report))
     run.observer.on_stage("last measurements", 1.0)
-    return results[0] if results else report
+    return report
 
 
-def _rest(run: Run, documents: list[Any]) -> StartReport | None:
+def _rest(run: Run, documents: Sequence[Document]) -> StartReport | None:
     """Give the model its rest state; tell what that changes on held-out text."""
-    elmo, softmax = run.trainer.elmo, run.trainer.softmax
-    elmo.eval()
-    text = sample_documents(run.corpus.train, max_tokens=run.settings.run.rest_tokens)
-    rest = compute_rest_state(elmo.bilm, elmo.speller, text)
-    words = run.corpus.vocabulary
-    starts = (
-        compare_starts(elmo, softmax, words, documents=documents, rest=rest) if documents else None
-    )
-    store(elmo.bilm, *rest)
+    bilm = run.trainer.elmo.bilm
+    found = run.group.first_does(lambda: _find_rest(run))
+    shared = run.group.share_tensors(dict(zip(("hidden", "cell"), found or (), strict=False)))
+    rest = shared["hidden"].to(bilm.initial_hidden), shared["cell"].to(bilm.initial_cell)
+    starts = None
+    if documents:
+        starts = compare_starts(
+            lambda state, initial: run.measure(documents, state=state, initial_state=initial),
+            bilm=bilm,
+            rest=rest,
+        )
+    store_rest_state(bilm, *rest)
     return starts
+
+
+def _find_rest(run: Run) -> tuple[Tensor, Tensor]:
+    text = sample_documents(run.corpus.train, max_tokens=run.settings.run.rest_tokens)
+    return compute_rest_state(run.trainer.elmo.bilm, run.trainer.elmo.speller, text)
 
 
 def save_model(run: Run, report: RunReport) -> None:
@@ -120,17 +132,23 @@ def save_model(run: Run, report: RunReport) -> None:
 def _describe_text(run: Run) -> str:
     train = run.corpus.train
     return (
-        f"{train.num_tokens:,} tokens in {train.num_sentences:,} sentences and "
-        f"{train.num_documents:,} documents"
+        f"text of {train.num_tokens:,} tokens (sentences: {train.num_sentences:,}, documents: "
+        f"{train.num_documents:,})"
     )
 
 
 def write_training(run: Run, report: RunReport) -> str:
     """Return the part of a model's card that tells of its training."""
     settings = run.settings
+    is_older = report.weights_step != report.step
     epochs = report.step / run.trainer.streams.steps_per_epoch
     rows = [
-        ("steps", f"{report.step:,} of {settings.training.rows} x {settings.training.window}"),
+        (
+            "steps",
+            f"{report.step:,}, each of {settings.training.rows} rows x {settings.training.window} "
+            "symbols"
+            + (f"; the weights are those of step {report.weights_step:,}" if is_older else ""),
+        ),
         ("tokens predicted", f"{report.tokens:,}, {epochs:.2f} epochs"),
         ("hours", f"{report.seconds / 3600:.2f}"),
         (

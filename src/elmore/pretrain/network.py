@@ -1,5 +1,6 @@
 """Settings and a corpus -> an untrained model and its softmax, ready for training."""
 
+import math
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
@@ -74,7 +75,10 @@ def make_softmax(
     """Build the softmax over words of these counts, drawn from the run's seed."""
     num_words, dim, seed = len(counts), config.lstm.output_dim, settings.training.seed + 1
     if settings.softmax.kind is SoftmaxKind.ADAPTIVE:
-        adaptive = AdaptiveSoftmax(num_words=num_words, dim=dim, cutoffs=choose_cutoffs(num_words))
+        # Each cluster has a quarter of the width of the one before it.
+        num_cutoffs = max(1, int(math.log(dim, 4)))
+        cutoffs = choose_cutoffs(num_words)[:num_cutoffs]
+        adaptive = AdaptiveSoftmax(num_words=num_words, dim=dim, cutoffs=cutoffs)
         adaptive.initialize(seed=seed)
         return adaptive
     softmax = WordSoftmax(num_words=num_words, dim=dim)

@@ -199,8 +199,8 @@ def clip_gradients(parameters: Iterable[nn.Parameter], max_norm: float) -> float
     values = [g.values() if g.is_sparse else g for g in gradients]
     if not values:
         return 0.0
-    norms = torch.stack([torch.linalg.vector_norm(value).double() for value in values])
-    norm = float(torch.linalg.vector_norm(norms))
+    norms = torch.stack([torch.linalg.vector_norm(value) for value in values])
+    norm = float(torch.linalg.vector_norm(norms.cpu().double()))  # not every device has doubles
     if norm > max_norm:
         for value in values:
             value.mul_(max_norm / norm)

@@ -240,6 +240,6 @@ class _LossSums:
         targets = [p.forward_targets for p in self._waiting]
         targets += [p.backward_targets for p in self._waiting]
         losses = self._losses(torch.cat(outputs), torch.cat(targets))
-        for direction, part in enumerate(losses.double().tensor_split(2)):
+        for direction, part in enumerate(losses.cpu().double().tensor_split(2)):
             self._sums[direction] += float(part.sum())
         self._waiting, self._num_rows = [], 0

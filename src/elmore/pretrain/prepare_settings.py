@@ -49,7 +49,7 @@ class PrepareSettings:
     bad_bytes: BadBytesPolicy = BadBytesPolicy.REFUSE
 
     chunk_bytes: int = 16 << 20
-    """Text that one shard is made of. Other shards are other files, but the same corpus."""
+    """Text that one shard is made of. Other shards are other files, but the same symbols."""
 
     max_types: int = 20_000_000
     """Distinct tokens counted at once; about 200 bytes of memory each."""

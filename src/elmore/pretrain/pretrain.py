@@ -12,10 +12,10 @@ from elmore.pretrain.checkpoint import Checkpoints
 from elmore.pretrain.corpus import Corpus, open_corpus
 from elmore.pretrain.distributed import (
     Group,
+    count_restarts,
     end_in_silence,
     is_lost,
     local_rank,
-    was_restarted,
 )
 from elmore.pretrain.finish import RunReport, finish_run
 from elmore.pretrain.metrics import HeldoutResult, RunObserver, RunProgress
@@ -47,8 +47,8 @@ class NoObserver:
 
 def pretrain_model(
     settings: PretrainSettings,
-    corpus: Path | Corpus,
-    folder: Path,
+    corpus: str | Path | Corpus,
+    folder: str | Path,
     *,
     observer: RunObserver | None = None,
     restart: bool = False,
@@ -59,11 +59,15 @@ def pretrain_model(
 
     `make_parts` gives weights to begin with; without it they are drawn from the seed.
     """
+    folder = Path(folder)
     group = Group(device=read_device(device))
-    opened = group.all_do(lambda: open_corpus(corpus) if isinstance(corpus, Path) else corpus)
-    group.check_alike({"configuration": _shared(settings), "corpus": opened.fingerprint})
-    release = group.first_does(lambda: lock_run(folder))
+    release: Callable[[], None] | None = None
     try:
+        opened = group.all_do(
+            lambda: open_corpus(Path(corpus)) if isinstance(corpus, str | Path) else corpus
+        )
+        group.check_alike({"configuration": _shared(settings), "corpus": opened.fingerprint})
+        release = group.first_does(lambda: lock_run(folder))
         run = group.all_do(
             lambda: Run(
                 settings,
@@ -75,7 +79,8 @@ def pretrain_model(
             )
         )
         # Processes that torchrun starts again go on, as they would without the option.
-        run.begin(restart=restart and not was_restarted())
+        is_first_start = not any(group.add([float(count_restarts())]))
+        run.begin(restart=restart and is_first_start)
         reason = run.train()
         is_alone = group.size == 1
         with stopping_at_once(step=run.progress.step) if is_alone else nullcontext():
@@ -90,8 +95,8 @@ def pretrain_model(
     except RuntimeError as error:
         if group.size == 1 or not is_lost(error):
             raise
-        saved = Checkpoints(folder / CHECKPOINTS, keep=1).steps()
-        raise LostProcessError(saved_step=max(saved, default=0)) from error
+        steps = Checkpoints(folder / CHECKPOINTS, keep=1).steps()
+        raise LostProcessError(saved_step=max(steps, default=None)) from error
     finally:
         if release is not None:
             release()

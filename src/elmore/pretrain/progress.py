@@ -43,15 +43,18 @@ class Progress:
         """The loss a predicted token, of both directions together, since the last line."""
         return self.loss / (2 * self.loss_tokens) if self.loss_tokens else float("nan")
 
-    def note_heldout(self, perplexity: float) -> bool:
-        """Take note of a measurement; return whether it is the best so far."""
+    def is_best(self, perplexity: float) -> bool:
+        """Tell whether a measurement is better than all before it."""
+        return self.best_perplexity is None or perplexity < self.best_perplexity
+
+    def note_heldout(self, perplexity: float) -> None:
+        """Take note of a measurement."""
         self.perplexity = perplexity
-        if self.best_perplexity is None or perplexity < self.best_perplexity:
+        if self.is_best(perplexity):
             self.best_perplexity, self.best_step = perplexity, self.step
             self.measurements_since_best = 0
-            return True
-        self.measurements_since_best += 1
-        return False
+        else:
+            self.measurements_since_best += 1
 
 
 def check_same_run(

@@ -6,9 +6,8 @@ mean of its states at sentence ends is a start it knows better.
 Shapes: L LSTM layers, D one direction, C cells.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -17,11 +16,9 @@ from elmore.config import StatePolicy
 from elmore.errors import DataError
 from elmore.model.bilm import BiLM
 from elmore.model.state import BiLMState, repeat_state
-from elmore.pretrain.perplexity import LossTotals, measure_losses
+from elmore.pretrain.perplexity import LossTotals
 from elmore.pretrain.reader import Document, DocumentReader, take_documents, zero_state
 from elmore.text.batches import Speller
-from elmore.weights.elmo_model import ElmoModel
-from elmore.weights.softmax_file import Softmax
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,12 +45,12 @@ def compute_rest_state(
     reader = DocumentReader(
         bilm, speller, policy=StatePolicy.DOCUMENT, initial_state=zero_state(bilm)
     )
-    hidden = torch.zeros_like(bilm.initial_hidden, dtype=torch.float64)
-    cell = torch.zeros_like(bilm.initial_cell, dtype=torch.float64)
+    hidden = torch.zeros(bilm.initial_hidden.shape, dtype=torch.float64)
+    cell = torch.zeros(bilm.initial_cell.shape, dtype=torch.float64)
     num_sentences = 0
     for batch in reader.read(take_documents(documents, max_tokens=max_tokens)):
-        hidden += batch.state.hidden.double().sum(dim=2)
-        cell += batch.state.cell.double().sum(dim=2)
+        hidden += batch.state.hidden.cpu().double().sum(dim=2)
+        cell += batch.state.cell.cpu().double().sum(dim=2)
         num_sentences += len(batch.sentences)
     if not num_sentences:
         raise DataError("there is no sentence to compute a rest state from; give some text")
@@ -75,30 +72,15 @@ def store_rest_state(bilm: BiLM, hidden: Tensor, cell: Tensor) -> None:
 
 
 def compare_starts(
-    elmo: ElmoModel,
-    softmax: Softmax,
-    words: Sequence[str],
+    measure: Callable[[StatePolicy, BiLMState], LossTotals],
     *,
-    documents: Sequence[Document],
+    bilm: BiLM,
     rest: tuple[Tensor, Tensor],
-    **options: Any,
 ) -> StartReport:
     """Measure a text from cold starts, with zeros and with a rest state, and with state carried."""
-
-    def measure(state: StatePolicy, initial_state: BiLMState) -> LossTotals:
-        return measure_losses(
-            elmo,
-            softmax,
-            words,
-            documents=documents,
-            state=state,
-            initial_state=initial_state,
-            **options,
-        )
-
     resting = repeat_state(*rest, 1)
     return StartReport(
-        zeros=measure(StatePolicy.RESET, zero_state(elmo.bilm)),
+        zeros=measure(StatePolicy.RESET, zero_state(bilm)),
         rest=measure(StatePolicy.RESET, resting),
         carried=measure(StatePolicy.DOCUMENT, resting),
     )

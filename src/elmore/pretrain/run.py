@@ -17,7 +17,9 @@ import torch
 from torch import Tensor
 
 from elmore.atomic_file import hold_lock, replace_file
-from elmore.errors import DataError, ElmoreError
+from elmore.config import StatePolicy
+from elmore.errors import DataError, ElmoreError, ModelError
+from elmore.model.state import BiLMState
 from elmore.pretrain.checkpoint import Checkpoint, Checkpoints, load_tensors, save_tensors
 from elmore.pretrain.corpus import Corpus
 from elmore.pretrain.distributed import Group
@@ -31,9 +33,10 @@ from elmore.pretrain.settings import PretrainSettings
 from elmore.pretrain.stopping import StoppedError, StopRequest, listening
 from elmore.pretrain.trainer import Trainer
 from elmore.weights.elmo_model import ElmoModel
-from elmore.weights.json_file import write_json
+from elmore.weights.json_file import read_json, write_json
 
 SETTINGS, CHECKPOINTS, BEST, MODEL = "settings.json", "checkpoints", "best.safetensors", "model"
+MADE_BY = "made_by"
 # What fine-tuning puts into the folder of a run before it begins.
 PREPARED = {"corpus", "words.txt"}
 
@@ -41,10 +44,11 @@ PREPARED = {"corpus", "words.txt"}
 class LostProcessError(ElmoreError):
     """Another process of the run has gone."""
 
-    def __init__(self, *, saved_step: int) -> None:
+    def __init__(self, *, saved_step: int | None) -> None:
+        kept = "nothing is" if saved_step is None else f"all up to step {saved_step:,} is"
         super().__init__(
-            f"another process of this run was lost; there is a checkpoint of step {saved_step:,}, "
-            "and the same command goes on from there"
+            f"another process of this run was lost; {kept} in a checkpoint, and the same command "
+            "goes on from there"
         )
 
 
@@ -124,13 +128,15 @@ class Run:
             self.observer.on_step(self._describe(progress))
             if progress.step % self.settings.run.log_steps == 0:
                 self._log(metrics, result.learning_rate, result.gradient_norm)
+            if result.votes[0]:
+                # A due measurement may take longer than whoever sent the signal will wait; it is
+                # made when the run goes on.
+                self._stop(stop)
             if self._is_heldout_due():
                 self._measure(metrics)
             steps = self.settings.run.checkpoint_steps
             if result.votes[1] or (steps and progress.step % steps == 0):
                 self.save()
-            if result.votes[0]:
-                self._stop(stop)
         self.save()
         if any(self.group.add([float(stop.signal is not None)])):
             self._stop(stop)
@@ -154,15 +160,26 @@ class Run:
             self.observer.on_checkpoint(self.progress.step)
         self._saved_at = time.monotonic()
 
-    def take_best(self) -> None:
-        """Return to the weights of the best measurement, where the run looked for it."""
+    def take_best(self) -> int:
+        """Return to the weights of the best measurement, where the run looked for it, and say when.
+
+        Otherwise the weights stay those of the last step.
+        """
         if self.settings.run.patience is not None:
             best = self.group.share_tensors(self.group.first_does(self._read_best) or {})
             if best:
                 self.trainer.load_weights(best)
+                return self.progress.best_step
+        return self.progress.step
 
-    def measure(self, documents: Sequence[Document]) -> LossTotals:
-        """Measure documents, each process a part of them, with state carried within each."""
+    def measure(
+        self,
+        documents: Sequence[Document],
+        *,
+        state: StatePolicy = StatePolicy.DOCUMENT,
+        initial_state: BiLMState | None = None,
+    ) -> LossTotals:
+        """Measure documents, each process a part of them."""
         trainer = self.trainer
         trainer.elmo.eval()
         totals = measure_losses(
@@ -170,6 +187,8 @@ class Run:
             trainer.softmax,
             self.corpus.vocabulary,
             documents=documents[self.group.rank :: self.group.size],
+            state=state,
+            initial_state=initial_state,
         )
         trainer.elmo.train()
         sums = self.group.add([float(number) for number in asdict(totals).values()])
@@ -248,9 +267,10 @@ class Run:
         self.observer.on_stage("measuring held-out perplexity")
         totals = self.measure(self.heldout)
         progress = self.progress
-        is_best = progress.note_heldout(totals.perplexity)
-        if is_best and self.settings.run.patience is not None:
+        # Written first, noted then: if a process is lost in between, it is measured once more.
+        if progress.is_best(totals.perplexity) and self.settings.run.patience is not None:
             self.group.first_does(self._write_best)
+        progress.note_heldout(totals.perplexity)
         seconds = time.perf_counter() - started
         progress.seconds += seconds
         progress.loss_seconds += seconds  # it does not count as time of the steps
@@ -284,7 +304,7 @@ class Run:
 
     def _write_settings(self) -> None:
         with replace_file(self.folder / SETTINGS) as temporary:
-            write_json(temporary, self.settings.to_json())
+            write_json(temporary, {MADE_BY: "elmore pretrain", **self.settings.to_json()})
 
     def _write_checkpoint(self) -> None:
         self.checkpoints.write(
@@ -301,7 +321,11 @@ class Run:
 
     def _read_best(self) -> dict[str, Tensor]:
         best = self.folder / CHECKPOINTS / BEST
-        return load_tensors(best) if best.exists() else {}
+        try:
+            return load_tensors(best) if best.exists() else {}
+        except DataError as error:
+            self.observer.on_message(f"{error}; the weights of the last step are taken")
+            return {}
 
     def _write_best(self) -> None:
         with replace_file(self.folder / CHECKPOINTS / BEST) as temporary:
@@ -338,8 +362,16 @@ def check_run_folder(folder: Path) -> None:
     if not folder.is_dir():
         return
     names = {path.name for path in folder.iterdir() if not path.name.startswith(".")}
-    if names - PREPARED and not names & {SETTINGS, CHECKPOINTS}:
+    if names - PREPARED and not _is_run(folder):
         raise DataError(f"{folder} holds other files; give an empty or a new folder for the run")
+
+
+def _is_run(folder: Path) -> bool:
+    """Tell a run's folder by what its settings say; names such as these are common."""
+    try:
+        return MADE_BY in read_json(folder / SETTINGS)
+    except ModelError:
+        return False
 
 
 def _without_kind(line: dict[str, Any]) -> dict[str, Any]:

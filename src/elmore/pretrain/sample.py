@@ -1,38 +1,26 @@
-"""Take a bounded amount of text from all documents of a part, the beginning of each."""
+"""Take a bounded amount of text from a part: the beginnings of documents spread over it."""
+
+import math
 
 from elmore.pretrain.corpus import CorpusPart
-from elmore.pretrain.reader import Document, Sentence
+from elmore.pretrain.reader import Document
 
-# A document shorter than this says little about how state is carried.
+# Less of a document says little about how state is carried.
 LEAST_TOKENS = 200
 
 
 def sample_documents(part: CorpusPart, *, max_tokens: int) -> list[Document]:
-    """Return the beginnings of documents, spread over the part, of about `max_tokens` in all."""
+    """Return the beginnings of documents, evenly spread, of about `max_tokens` in all.
+
+    Only these beginnings are read, whatever the size of the part and of its documents.
+    """
     if not part.num_documents:
         return []
-    room = max(LEAST_TOKENS, max_tokens // part.num_documents)
-    every = max(1, part.num_documents * room // max(1, max_tokens))
-    taken: list[Document] = []
-    num_tokens = 0
-    for number, document in enumerate(part.documents()):
-        if number % every:
-            continue
-        beginning = _take_tokens(document, room)
-        num_tokens += sum(map(len, beginning))
-        taken.append(beginning)
-        if num_tokens >= max_tokens:
-            break
-    return taken
-
-
-def _take_tokens(document: Document, max_tokens: int) -> Document:
-    """Return whole sentences until there are enough tokens, at least one sentence."""
-    sentences: list[Sentence] = []
-    num_tokens = 0
-    for sentence in document:
-        if sentences and num_tokens + len(sentence) > max_tokens:
-            break
-        sentences.append(sentence)
-        num_tokens += len(sentence)
-    return sentences
+    room = max(LEAST_TOKENS, math.ceil(max_tokens / part.num_documents))
+    # Many documents may be shorter than the room that each one has.
+    expected = min(room, max(1.0, part.num_tokens / part.num_documents))
+    number = min(part.num_documents, math.ceil(max_tokens / expected))
+    return [
+        part.beginning(place * part.num_documents // number, max_tokens=room)
+        for place in range(number)
+    ]

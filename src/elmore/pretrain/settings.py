@@ -117,7 +117,10 @@ class TrainingSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class RunSettings:
-    """How the run is watched and kept; may differ when it is resumed, and changes no weight."""
+    """How the run is watched and kept; may differ when it is resumed, and changes no step.
+
+    Held-out measurements and patience decide when a run ends, and which weights it keeps.
+    """
 
     checkpoint_minutes: float = 10.0
     checkpoint_steps: int | None = None

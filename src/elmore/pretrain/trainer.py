@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from torch import Tensor, nn
 
+from elmore.model.adaptive_softmax import AdaptiveSoftmax
 from elmore.model.state import BiLMState, join
 from elmore.model.windows import WindowReader
 from elmore.pretrain.checkpoint import load_into, prefixed, without_prefix
@@ -17,7 +18,7 @@ from elmore.pretrain.gradient_sum import GradientSum
 from elmore.pretrain.network import Softmax
 from elmore.pretrain.objective import Objective, choose_sampler
 from elmore.pretrain.optimizers import Optimizer
-from elmore.pretrain.settings import PretrainSettings, SoftmaxKind, TrainingPrecision
+from elmore.pretrain.settings import PretrainSettings, TrainingPrecision
 from elmore.pretrain.streams import Streams
 from elmore.weights.elmo_model import ElmoModel
 
@@ -57,13 +58,17 @@ class Trainer:
         self.is_whole = True  # weights, optimizer and state are all of the same step
         self.state = detach_rows(elmo.bilm.initial_state(training.rows))
         uses_bf16 = training.precision is TrainingPrecision.BF16
-        sampler = choose_sampler(settings.softmax, num_words=len(corpus.vocabulary))
+        sampler = (
+            None
+            if isinstance(softmax, AdaptiveSoftmax)
+            else choose_sampler(settings.softmax, num_words=len(corpus.vocabulary))
+        )
         # The kernels compute in single precision alone.
         self._objective = Objective(
             WindowReader(elmo.bilm, uses_kernel=not uses_bf16),
             softmax,
             elmo.speller,
-            sampler=sampler if settings.softmax.kind is not SoftmaxKind.ADAPTIVE else None,
+            sampler=sampler,
             dropout=training.dropout,
             seed=training.seed,
             device=group.device,

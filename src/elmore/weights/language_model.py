@@ -35,6 +35,12 @@ class LanguageModel:
     run: Mapping[str, Any] = field(default_factory=dict)
     """How it was trained, for people to read."""
 
+    def to(self, device: torch.device | str) -> "LanguageModel":
+        """Move to where it shall compute."""
+        self.elmo.to(device)
+        self.softmax.to(device)
+        return self
+
     def save(self, folder: str | Path, *, run: Mapping[str, Any] | None = None) -> None:
         """Write a model folder with a softmax, all of it or nothing that would be believed."""
         folder = Path(folder)
@@ -55,6 +61,10 @@ class LanguageModel:
             self.elmo.save_pretrained(folder)
 
 
+class NoSoftmaxError(ModelError):
+    """A model can embed, but predicts no words."""
+
+
 def load_language_model(source: str | Path) -> LanguageModel:
     """Load a model folder or a hub id whose model has a softmax."""
     is_fetched = not _is_here(source)
@@ -62,7 +72,7 @@ def load_language_model(source: str | Path) -> LanguageModel:
     if is_fetched:
         _fetch_softmax(str(source))
     if not folder.is_dir() or not has_softmax(folder):
-        raise ModelError(
+        raise NoSoftmaxError(
             f"the model at {str(source)!r:.200} has no softmax, so it predicts no words (published "
             "models come without one); train or fine-tune one with elmore to score text"
         )

@@ -39,6 +39,7 @@ def make_settings(*changes: str) -> PretrainSettings:
             },
         },
         "softmax": {"kind": "sampled", "num_negatives": 6},
+        "optimizer": {"name": "adagrad"},
         "training": {"rows": 4, "window": 5, "num_epochs": 100, "max_steps": 12, "dropout": 0.2},
         "run": {"log_steps": 2, "heldout_steps": 4, "checkpoint_steps": 3, "rest_tokens": 40},
     }

@@ -19,6 +19,7 @@ from elmore.pretrain.gradient_sum import divide
 from elmore.pretrain.metrics import MetricsLog
 from elmore.pretrain.objective import Objective
 from elmore.pretrain.perplexity import measure_losses
+from elmore.pretrain.trainer import Trainer
 from tests.pretrain.processes import Place, command, find_port, finish, needs_fork
 from tests.pretrain.runs import assert_same_bits, last_tensors
 
@@ -129,6 +130,17 @@ def at_step(number, action) -> None:
     patch(Objective, "compute", compute_or_act)
 
 
+def die_in_the_last_exchange_of_step_7() -> None:
+    gather = Trainer._gather
+
+    def gather_or_die(self, state):
+        if self.num_done == 6:
+            die()
+        return gather(self, state)
+
+    patch(Trainer, "_gather", gather_or_die)
+
+
 def die_before_the_line_of_step_6() -> None:
     write = MetricsLog.write
 
@@ -166,14 +178,17 @@ def die_with_half_a_checkpoint() -> None:
     ("lost", "how", "saved"),
     [
         (1, lambda: at_step(7, die), 6),
+        (1, die_in_the_last_exchange_of_step_7, 6),
         (0, die_before_the_line_of_step_6, 6),
         (1, die_in_the_second_measurement, 8),
         (0, die_with_half_a_checkpoint, 5),
     ],
-    ids=["in a step", "before a line", "measuring", "saving"],
+    ids=["computing", "exchanging", "logging", "measuring", "saving"],
 )
-def test_when_a_process_is_lost_the_other_saves_the_last_step(place, runs, lost, how, saved):
-    name = f"lost{saved}{lost}"
+def test_when_a_process_is_lost_the_other_saves_the_last_step(
+    place, runs, request, lost, how, saved
+):
+    name = f"lost-{request.node.callspec.id}"
     changes = ("run.checkpoint_steps=1000",) if saved != 5 else ()
     hurt = lambda rank: how() if rank == lost else None  # noqa: E731
     with place.forked(name, *changes, size=2, in_child=hurt) as processes:
@@ -242,7 +257,7 @@ def test_gradients_are_sent_in_portions_that_are_large_enough():
 
 # Torchrun itself.
 
-LONG = ("training.max_steps=40", "run.heldout_steps=20", "run.checkpoint_steps=1000")
+LONG = ("training.max_steps=30", "run.heldout_steps=20", "run.checkpoint_steps=1000")
 
 
 def torchrun(place, run, *options):
@@ -270,14 +285,14 @@ def long(place):
 
 
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="processes cannot be found")
-def test_torchrun_replaces_lost_processes_and_the_run_goes_on(place, long):
+def test_torchrun_replaces_a_lost_process_and_the_run_goes_on(place, long):
+    """Even the first one; and those started again go on, though the command says --restart."""
     with torchrun(place, "restarted", "--restart") as launcher:
-        for rank in (1, 0):
-            place.wait_for_step("restarted", place.last_step("restarted") + 3)
-            os.kill(find_worker(launcher, rank), signal.SIGKILL)
+        place.wait_for_step("restarted", 3)
+        os.kill(find_worker(launcher, 0), signal.SIGKILL)
         status, told = finish(launcher)
     assert status == 0, told
-    assert told.count("going on from step") == 2
+    assert told.count("going on from step") == 1
     place.assert_alike("restarted", long)
 
 

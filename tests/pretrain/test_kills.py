@@ -2,6 +2,7 @@
 
 import os
 import random
+import shutil
 import signal
 import sys
 import time
@@ -104,10 +105,10 @@ def test_a_restart_that_was_killed_can_be_restarted(place):
 
 @pytest.mark.parametrize("num_removed", range(3))
 def test_a_folder_whose_restart_was_cut_short_is_still_that_of_a_run(
-    tmp_path, monkeypatch, num_removed
+    place, tmp_path, monkeypatch, num_removed
 ):
     for name in ("settings.json", "metrics.jsonl", "report.json"):
-        (tmp_path / name).touch()
+        shutil.copy(place.folder / "first" / name, tmp_path)
     left = iter(range(num_removed))
     unlink = Path.unlink
     monkeypatch.setattr(Path, "unlink", lambda path, **how: (next(left), unlink(path, **how)))

@@ -17,7 +17,9 @@ def make(name: str, *, is_sparse: bool, **settings) -> tuple[nn.Parameter, Optim
     optimizer = Optimizer(
         {"softmax.weight": weight},
         sparse=["softmax.weight"] if is_sparse else [],
-        settings=OptimizerSettings(name=name, **settings),
+        settings=OptimizerSettings(
+            name=name, **{"warmup_steps": 0, "final_share": 1.0, **settings}
+        ),
         num_steps=10,
     )
     return weight, optimizer
@@ -119,7 +121,7 @@ def test_biases_and_the_softmax_do_not_decay():
         "bilm.bias": nn.Parameter(torch.ones(2)),
         "softmax.weight": nn.Parameter(torch.ones(2, 2)),
     }
-    settings = OptimizerSettings(name="adamw", learning_rate=0.1, weight_decay=0.5)
+    settings = OptimizerSettings(name="adamw", learning_rate=0.1, weight_decay=0.5, warmup_steps=0)
     optimizer = Optimizer(weights, sparse=[], settings=settings, num_steps=1)
     for weight in weights.values():
         weight.grad = torch.zeros_like(weight)

@@ -4,7 +4,13 @@ import pytest
 
 from elmore.config import FORMAT, ModelConfig
 from elmore.errors import ConfigError
-from elmore.pretrain.settings import CONFIGS, find_config, load_settings, read_settings
+from elmore.pretrain.settings import (
+    CONFIGS,
+    OptimizerSettings,
+    find_config,
+    load_settings,
+    read_settings,
+)
 from tests.pretrain.runs import make_settings
 
 
@@ -28,6 +34,13 @@ def test_the_original_is_that_of_the_paper():
     assert config.characters.num_highway_layers == 2
     assert settings.softmax.num_negatives == 8192
     assert (settings.optimizer.name, settings.optimizer.learning_rate) == ("adagrad", 0.2)
+
+
+def test_the_usual_rate_is_that_of_the_rule():
+    rates = [OptimizerSettings(name=name).learning_rate for name in ("adagrad", "adamw")]
+    assert rates == [0.2, 0.002]
+    assert OptimizerSettings(name="adagrad", learning_rate=0.1).learning_rate == 0.1
+    assert OptimizerSettings(name="adagrad").final_share == 1.0
 
 
 def test_settings_survive_json():

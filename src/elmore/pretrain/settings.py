@@ -39,6 +39,13 @@ class TrainingPrecision(StrEnum):
     BF16 = "bf16"
 
 
+# Adagrad's are bilm-tf's. docs/performance.md compares the two.
+OPTIMIZER_DEFAULTS: dict[OptimizerName, dict[str, Any]] = {
+    OptimizerName.ADAGRAD: {"learning_rate": 0.2, "warmup_steps": 0, "final_share": 1.0},
+    OptimizerName.ADAMW: {"learning_rate": 0.002, "warmup_steps": 100, "final_share": 0.1},
+}
+
+
 @dataclass(frozen=True, kw_only=True)
 class SoftmaxSettings:
     """The softmax over words that both directions share."""
@@ -54,13 +61,16 @@ class SoftmaxSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class OptimizerSettings:
-    """How gradients change the weights."""
+    """How gradients change the weights.
 
-    name: OptimizerName = OptimizerName.ADAGRAD
-    learning_rate: float = 0.2
-    warmup_steps: int = 0
+    Where the rate or its course is not given, it is the usual one of the rule.
+    """
+
+    name: OptimizerName = OptimizerName.ADAMW
+    learning_rate: float = None  # type: ignore[assignment]
+    warmup_steps: int = None  # type: ignore[assignment]
     """Steps in which the rate rises from nothing to `learning_rate`."""
-    final_share: float = 1.0
+    final_share: float = None  # type: ignore[assignment]
     """What is left of the rate at the end, after a straight way down; 1 keeps it."""
     weight_decay: float = 0.0
     """Of AdamW; the softmax and biases have none."""
@@ -70,6 +80,9 @@ class OptimizerSettings:
     def __post_init__(self) -> None:
         """Take strings from TOML, and refuse what cannot be."""
         object.__setattr__(self, "name", read_choice("optimizer.name", self.name, OptimizerName))
+        for name, value in OPTIMIZER_DEFAULTS[self.name].items():
+            if getattr(self, name) is None:
+                object.__setattr__(self, name, value)
         check_range("optimizer.warmup_steps", self.warmup_steps, 0, MAX_COUNT)
         _check_positive("optimizer.learning_rate", self.learning_rate)
         _check_positive("optimizer.max_gradient_norm", self.max_gradient_norm)

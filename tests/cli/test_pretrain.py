@@ -150,3 +150,37 @@ def test_fine_tuning_into_a_folder_of_other_things_is_refused(folder, elmore_com
     assert result.status == 2
     assert "other files" in result.err
     assert [path.name for path in (folder / "mine").iterdir()] == ["thesis.txt"]
+
+
+def test_fine_tuning_does_not_touch_its_own_model_or_another_run(folder, elmore_command):
+    assert train(elmore_command, folder).status == 0
+    before = sorted(str(path) for path in (folder / "run").rglob("*"))
+    for out in (folder / "run", folder):
+        result = elmore_command(
+            "finetune", folder / "text.txt", "-m", folder / "run" / "model", "-o", out, "--restart"
+        )
+        assert result.status == 2
+        assert len(result.err.strip().splitlines()) == 1
+    assert sorted(str(path) for path in (folder / "run").rglob("*")) == before
+
+
+def test_a_mistake_in_fine_tuning_leaves_nothing(folder, elmore_command):
+    assert train(elmore_command, folder).status == 0
+    (folder / "latin.txt").write_bytes(b"caf\xe9 au lait\n")
+    for text, more in (("latin.txt", ()), ("none.txt", ()), ("text.txt", ("--device", "cuda:7"))):
+        result = elmore_command(
+            "finetune", folder / text, "-m", folder / "run" / "model", "-o", folder / "ft", *more
+        )
+        assert result.status == 2, text
+        assert not (folder / "ft").exists(), text
+
+
+def test_a_run_taken_for_a_model_is_pointed_out(folder, elmore_command):
+    assert train(elmore_command, folder).status == 0
+    for command in ("info", "evaluate"):
+        arguments = (
+            (folder / "run",) if command == "info" else (folder / "text.txt", "-m", folder / "run")
+        )
+        result = elmore_command(command, *arguments)
+        assert result.status == 2
+        assert "run/model" in result.err

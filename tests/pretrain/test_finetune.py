@@ -17,6 +17,7 @@ CHANGES = {
     "training": {"rows": 2, "window": 6, "num_epochs": 10, "dropout": 0.0},
     "run": {"rest_tokens": 20, "log_steps": 5},
     "softmax": {"num_negatives": 8},
+    "optimizer": {"name": "adagrad"},
 }
 
 

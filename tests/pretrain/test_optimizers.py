@@ -20,7 +20,7 @@ def make(name: str, *, is_sparse: bool, **settings) -> tuple[nn.Parameter, Optim
         settings=OptimizerSettings(
             name=name, **{"warmup_steps": 0, "final_share": 1.0, **settings}
         ),
-        num_steps=10,
+        num_steps=16,
     )
     return weight, optimizer
 
@@ -99,11 +99,13 @@ def test_the_rate_rises_then_falls_in_straight_lines():
     _, optimizer = make(
         "adamw", is_sparse=False, learning_rate=1.0, warmup_steps=4, final_share=0.25
     )
-    rates = [optimizer.learning_rate(step) for step in range(11)]
+    rates = [optimizer.learning_rate(step) for step in range(17)]
     assert rates[:4] == [0.25, 0.5, 0.75, 1.0]
     assert rates[4] == 1.0
-    assert rates[7] == pytest.approx(1 - 0.75 / 2)
-    assert rates[10] == pytest.approx(0.25)
+    assert rates[10] == pytest.approx(1 - 0.75 / 2)
+    assert rates[16] == pytest.approx(0.25)
+    optimizer.num_steps = 8
+    assert optimizer.learning_rate(1) == 1.0
 
 
 def test_what_is_not_finite_is_refused_before_a_weight_changes():

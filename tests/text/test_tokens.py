@@ -1,6 +1,7 @@
 import re
 import sys
 import time
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -169,3 +170,11 @@ def test_given_tokens_are_taken_as_they_are():
 def test_what_is_no_sentence_is_named_by_position_and_type(sentence, message):
     with pytest.raises(DataError, match=message):
         parse_sentence(sentence)
+
+
+def test_no_pattern_repeats_a_group_possessively():
+    """Python 3.11.0 to 3.11.4 match such groups wrongly; the tokens of some texts would differ."""
+    folder = Path(__file__).parents[2] / "src" / "elmore" / "text"
+    for path in folder.glob("*.py"):
+        patterns = re.findall(r"[^\\]\)[*+?]\+", path.read_text())
+        assert patterns == [], path.name

@@ -103,7 +103,10 @@ def evaluate(
         totals = _measure(model, documents, state, initial, device, on_progress)
     if not totals.num_predictions:
         name = "standard input" if text == "-" else text
-        raise DataError(f"{name} has no sentence to measure; give a text that has some")
+        raise DataError(
+            f"{name} has no sentence to measure; give a text that has some (of a corpus of which "
+            "nothing was held out, --part train)"
+        )
     facts = {
         "perplexity": totals.perplexity,
         "forward_perplexity": totals.forward_perplexity,

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,7 +13,7 @@ from elmore.cli import options
 from elmore.cli.prepare import find_sources, show_progress
 from elmore.cli.pretrain import Changes, Restart, print_report, shown_once
 from elmore.cli.training_display import TrainingDisplay
-from elmore.errors import ConfigError
+from elmore.errors import ConfigError, ElmoreError
 from elmore.pretrain.prepare_settings import PrepareSettings
 from elmore.pretrain.settings import apply_change
 from elmore.text.files import TextForm
@@ -83,10 +84,13 @@ def finetune(
         load_start,
         make_settings,
     )
+    from elmore.pretrain.pretrain import read_device  # noqa: PLC0415
     from elmore.pretrain.run import check_run_folder  # noqa: PLC0415
     from elmore.pretrain.stopping import StoppedError  # noqa: PLC0415
 
     check_run_folder(out)
+    _check_out(out, model)
+    read_device(device)
     start = load_start(model)
     settings = make_settings(start.elmo, values)
     is_corpus = len(text) == 1 and (Path(text[0]) / "corpus.json").is_file()
@@ -127,6 +131,14 @@ def finetune(
         _print_report(report, as_json=as_json)
 
 
+def _check_out(out: Path, model: str) -> None:
+    """Refuse to work in the folder of the model, or of a run that was no fine-tuning."""
+    if Path(model).exists() and Path(model).resolve().is_relative_to(out.resolve()):
+        raise ConfigError(f"the model {model} lies in {out}; give another folder for the run")
+    if (out / "settings.json").exists() and not (out / WORDS).exists():
+        raise ConfigError(f"{out} is the folder of another run; give a new one")
+
+
 def _prepare(
     text: list[str],
     out: Path,
@@ -149,17 +161,24 @@ def _prepare(
             "--vocabulary MODEL/softmax_words.txt --extend --out corpus/) and give the corpus"
         )
     sources = find_sources(text)
+    is_new = not out.exists()
     release = lock_run(out)  # a run at work must keep its corpus
-    if start.words:
+    try:
         words = (out / WORDS).resolve()  # the same, however the folder was named
         with replace_file(words) as temporary:
             write_entries(temporary, start.words)
-        settings = replace(settings, vocabulary=words, extends=True)
-    with show_progress() as on_progress:
-        corpus = prepare_corpus(
-            sources, out / CORPUS, settings=settings, restart=restart, on_progress=on_progress
-        )
-    release()
+        if start.words:
+            settings = replace(settings, vocabulary=words, extends=True)
+        with show_progress() as on_progress:
+            corpus = prepare_corpus(
+                sources, out / CORPUS, settings=settings, restart=restart, on_progress=on_progress
+            )
+    except ElmoreError:
+        if is_new:
+            shutil.rmtree(out)
+        raise
+    finally:
+        release()
     for note in corpus.about["notes"]:
         print(f"note: {note}", file=sys.stderr)
     return corpus
@@ -170,7 +189,8 @@ def _print_report(report: "FinetuneReport", *, as_json: bool) -> None:
         print(json.dumps(report.to_json()))
         return
     print_report(report.run, as_json=False)
-    print(f"  words added to the vocabulary: {report.num_new_words:,}")
+    how = "learned anew" if report.before is None else "added to the vocabulary"
+    print(f"  words {how}: {report.num_new_words:,}")
     for name, before, after in (
         ("with the domain's words", report.before, report.after),
         ("with the model's words, others as one", report.before_shared, report.after_shared),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from elmore.cli import options
-from elmore.cli.training_display import TrainingDisplay
+from elmore.cli.training_display import TrainingDisplay, format_seconds
 from elmore.pretrain.settings import PretrainSettings, find_config, load_settings
 
 if TYPE_CHECKING:
@@ -101,8 +101,12 @@ def print_report(report: "RunReport", *, as_json: bool) -> None:
         return
     print(
         f"{report.folder / 'model'}: {report.step:,} steps, {report.tokens:,} tokens in "
-        f"{report.seconds / 60:.1f} minutes ({report.reason})"
+        f"{format_seconds(report.seconds)} ({report.reason})"
     )
+    if report.heldout is None:
+        print("  no text was held out, so nothing is known of its perplexity")
+    else:
+        print(f"  on {report.heldout.num_predictions:,} held-out tokens and ends of sentences:")
     rows = [("held out, state carried", report.heldout)]
     if report.starts is not None:
         rows += [

@@ -48,7 +48,7 @@ def score(
     Numbers are natural logarithms. The forward LM predicts each token and the end of the sentence
     from what is before it, the backward LM each token and the beginning from what is after it;
     every sentence is read on its own. With a gap: the words for which the whole sentence is most
-    likely.
+    likely, and the share that each has of the probability of all that were tried.
 
     For example:
 
@@ -152,7 +152,7 @@ def _print_fillings(tokens: list[str], fillings: "list[GapFilling]", *, as_json:
         )
         for filling in fillings
     ]
-    _print_table("word", rows, "probability")
+    _print_table("word", rows, "share of the tried")
 
 
 def _print_table(first: str, rows: Sequence[tuple[str, ...]], *others: str) -> None:

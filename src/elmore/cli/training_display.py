@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 # Where nothing can be overwritten, such as a file under nohup, a line appears no more often.
 SECONDS_BETWEEN_LINES = 60.0
 # Of the smoothed loss, this part is what it was a call before.
-SMOOTHING = 0.95
+SMOOTHING = 0.8
 
 
 class TrainingDisplay:

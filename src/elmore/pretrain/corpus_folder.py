@@ -111,8 +111,8 @@ def remove_leftovers(folder: Path) -> None:
 def check_job(folder: Path, job: Mapping[str, Any]) -> None:
     """Note what the shards are made of, or refuse to mix them with others."""
     path = folder / JOB
-    if not path.exists():
-        write_json(path, job)
+    if not path.exists() or not any((folder / SHARDS).glob("*.safetensors")):
+        write_json(path, job)  # nothing was made of whatever an earlier call was given
         return
     earlier = _read_ours(path)
     job = {"kind": KIND, "format": FORMAT, **job}

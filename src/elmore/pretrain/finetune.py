@@ -10,12 +10,13 @@ from typing import Any
 
 import torch
 
+from elmore.atomic_file import replace_file
 from elmore.config import ModelConfig
 from elmore.errors import ModelError
 from elmore.model.word_softmax import WordSoftmax
 from elmore.pretrain.corpus import Corpus
 from elmore.pretrain.extension import check_extension, extend_softmax
-from elmore.pretrain.finish import RunReport
+from elmore.pretrain.finish import REPORT, RunReport
 from elmore.pretrain.metrics import RunObserver
 from elmore.pretrain.network import Softmax, start_softmax
 from elmore.pretrain.perplexity import LossTotals, measure_losses
@@ -26,6 +27,7 @@ from elmore.pretrain.sample import sample_documents
 from elmore.pretrain.settings import PretrainSettings, read_settings
 from elmore.text.vocabulary import UNKNOWN_WORD
 from elmore.weights.elmo_model import ElmoModel
+from elmore.weights.json_file import write_json
 from elmore.weights.language_model import NoSoftmaxError, load_language_model
 from elmore.weights.loading import load_model
 
@@ -138,7 +140,7 @@ def finetune_model(
     documents = sample_documents(corpus.heldout, max_tokens=settings.run.final_tokens)
     after = load_language_model(folder / MODEL).to(device)
     before = load_start(source).to(device) if num_old_words else None  # the first one has learned
-    return FinetuneReport(
+    report = FinetuneReport(
         run=run,
         num_new_words=len(corpus.vocabulary) - num_old_words,
         before=_measure(*before.make_parts(corpus), corpus, documents) if before else None,
@@ -150,6 +152,9 @@ def finetune_model(
         if before
         else None,
     )
+    with replace_file(folder / REPORT) as temporary:
+        write_json(temporary, report.to_json())
+    return report
 
 
 def describe(config: ModelConfig, corpus: Corpus, folder: Path) -> ModelConfig:

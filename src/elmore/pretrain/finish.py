@@ -180,8 +180,10 @@ def write_training(run: Run, report: RunReport) -> str:
                         for name, total in measured
                     ),
                     "",
-                    f"Measured with the full softmax on {measured[0][1].num_predictions:,} tokens, "
-                    f"{100 * measured[0][1].unknown_share:.1f} % of them outside the vocabulary.",
+                    f"Measured with the full softmax on {measured[0][1].num_predictions:,} "
+                    "predictions (tokens, and the ends of sentences); "
+                    f"{100 * measured[0][1].unknown_share:.1f} % of the tokens are outside the "
+                    "vocabulary.",
                 ]
                 if measured
                 else ["", "No text was held out, so nothing is known of its perplexity."]

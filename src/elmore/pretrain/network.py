@@ -27,16 +27,20 @@ Softmax = WordSoftmax | AdaptiveSoftmax
 
 def make_model(settings: PretrainSettings, corpus: Corpus) -> ElmoModel:
     """Build a model for a corpus, its weights drawn from the run's seed."""
-    characters = list_characters(settings.model, corpus)
-    has_words = "words" in settings.model
-    config = complete_config(
-        settings.model, num_characters=len(characters), num_words=len(corpus.vocabulary)
-    )
     return new_model(
-        config,
+        make_config(settings, corpus),
         seed=settings.training.seed,
-        characters=characters,
-        words=corpus.vocabulary if has_words else (),
+        characters=list_characters(settings.model, corpus),
+        words=corpus.vocabulary if "words" in settings.model else (),
+    )
+
+
+def make_config(settings: PretrainSettings, corpus: Corpus) -> ModelConfig:
+    """Return the settings of a model for a corpus."""
+    return complete_config(
+        settings.model,
+        num_characters=len(list_characters(settings.model, corpus)),
+        num_words=len(corpus.vocabulary),
     )
 
 

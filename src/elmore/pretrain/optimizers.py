@@ -43,10 +43,11 @@ class Optimizer:
     def learning_rate(self, step: int) -> float:
         """Return the rate of a step, counted from 0."""
         settings = self.settings
-        if step < settings.warmup_steps:
-            return settings.learning_rate * (step + 1) / settings.warmup_steps
-        rest = max(1, self.num_steps - settings.warmup_steps)
-        done = min(1.0, (step - settings.warmup_steps) / rest)
+        warmup_steps = min(settings.warmup_steps, self.num_steps // 4)
+        if step < warmup_steps:
+            return settings.learning_rate * (step + 1) / warmup_steps
+        rest = max(1, self.num_steps - warmup_steps)
+        done = min(1.0, (step - warmup_steps) / rest)
         return settings.learning_rate * (1.0 - done * (1.0 - settings.final_share))
 
     def step(self, step: int) -> float:

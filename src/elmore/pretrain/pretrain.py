@@ -19,7 +19,7 @@ from elmore.pretrain.distributed import (
 )
 from elmore.pretrain.finish import RunReport, finish_run
 from elmore.pretrain.metrics import HeldoutResult, RunObserver, RunProgress
-from elmore.pretrain.network import Softmax
+from elmore.pretrain.network import Softmax, make_config
 from elmore.pretrain.run import CHECKPOINTS, LostProcessError, Run, lock_run
 from elmore.pretrain.settings import PretrainSettings
 from elmore.pretrain.stopping import StoppedError, stopping_at_once
@@ -67,6 +67,9 @@ def pretrain_model(
             lambda: open_corpus(Path(corpus)) if isinstance(corpus, str | Path) else corpus
         )
         group.check_alike({"configuration": _shared(settings), "corpus": opened.fingerprint})
+        if make_parts is None:
+            # A mistake in the settings is to be found before anything is written.
+            group.all_do(lambda: make_config(settings, opened))
         release = group.first_does(lambda: lock_run(folder))
         run = group.all_do(
             lambda: Run(
@@ -118,7 +121,7 @@ def read_device(name: str | torch.device) -> torch.device:
             device = torch.device("cuda", local_rank())
             torch.cuda.set_device(device)
         torch.empty(0, device=device)
-    except (RuntimeError, AssertionError) as error:
+    except (RuntimeError, AssertionError, AttributeError) as error:
         raise ConfigError(
             f"cannot compute on device {str(name)!r} ({str(error).splitlines()[0]:.120}); "
             "give one that this machine has, such as cpu"

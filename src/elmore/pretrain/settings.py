@@ -69,7 +69,7 @@ class OptimizerSettings:
     name: OptimizerName = OptimizerName.ADAMW
     learning_rate: float = None  # type: ignore[assignment]
     warmup_steps: int = None  # type: ignore[assignment]
-    """Steps in which the rate rises from nothing to `learning_rate`."""
+    """Steps in which the rate rises from nothing to `learning_rate`; a quarter of all at most."""
     final_share: float = None  # type: ignore[assignment]
     """What is left of the rate at the end, after a straight way down; 1 keeps it."""
     weight_decay: float = 0.0
@@ -216,13 +216,14 @@ def load_settings(path: Path, changes: Sequence[str] = ()) -> PretrainSettings:
     except UnicodeDecodeError:
         raise ConfigError(f"{path} is not UTF-8; settings are TOML, in UTF-8") from None
     except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{path} is not TOML: {error}; see configs/ for examples") from None
+        raise ConfigError(f"{path} is not TOML: {error}; {CONFIGS} has examples") from None
     for change in changes:
         apply_change(values, change)
     try:
         return read_settings(values)
     except ConfigError as error:
-        raise ConfigError(f"{path}: {error}") from None
+        place = f"{path} with --set" if changes else str(path)
+        raise ConfigError(f"{place}: {error}") from None
 
 
 def read_settings(values: Mapping[str, Any]) -> PretrainSettings:
@@ -233,7 +234,7 @@ def read_settings(values: Mapping[str, Any]) -> PretrainSettings:
             raise ConfigError(f"unknown section {name!r:.60}; known: {', '.join(known)}")
     model = values.get("model")
     if not isinstance(model, Mapping) or "lstm" not in model:
-        raise ConfigError("there is no [model.lstm]; see configs/ for examples")
+        raise ConfigError(f"there is no [model.lstm]; {CONFIGS} has examples")
     sections = {
         name: read_section(kind, name, values.get(name, {})) for name, kind in SECTIONS.items()
     }

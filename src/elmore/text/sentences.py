@@ -15,7 +15,7 @@ _OTHER_STOP = re.compile(r"[।॥۔؟։።]++[\"'”’»)\]}]*+\s++")
 
 # The ASCII marks must not cut an address such as "a.cn/?page=2". ； only pauses, as ; does.
 _CHINESE_STOP = re.compile(
-    r"(?:[。！？…]|[!?](?![A-Za-z0-9]))++[\"'”’」』）)】》〉〗〕］\]]*+|[\n\r]"
+    r"(?>(?:[。！？…]|[!?](?![A-Za-z0-9]))+)[\"'”’」』）)】》〉〗〕］\]]*+|[\n\r]"
 )
 
 

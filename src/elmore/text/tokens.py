@@ -127,11 +127,12 @@ def _chunk_pattern() -> re.Pattern[str]:
 
 def _chunk_rules() -> str:
     """Return the rules; the first that fits wins. A word takes its period and clitics along."""
-    # Repetitions are possessive, so that no text takes more than linear time.
+    # Repetitions are possessive, so that no text takes more than linear time. Those of groups are
+    # written as (?>...): in Python 3.11.0 to 3.11.4 possessive groups match wrongly.
     # The class of attached characters is slow to try, so ASCII is turned away before it.
     marks = rf"(?![\x00-\x7f])[{_attached_characters()}]++"
-    attached = rf"(?:{marks})?+"
-    word = rf"(?:[^\W_]++|{marks})++"
+    attached = rf"(?>(?:{marks})?)"
+    word = rf"(?>(?:[^\W_]++|{marks})+)"
     inner = r"[-‐‑'’·״_&@.]|\.-|(?<=\d)[,:/](?=\d)|\+(?=[\w.-]++@)"
     rules = (
         # Addresses, without the punctuation that follows them.
@@ -142,16 +143,16 @@ def _chunk_rules() -> str:
         # Clitics that stand alone, shortened words and decades: 's 'em '90s
         rf"['’](?i:s|m|d|ll|re|ve|em|tis|twas|til|cause|bout|n['’]?|\d\ds?)(?!{word})",
         # #tags and @names.
-        rf"[#@](?=[^\W\d])(?:{word}|_)++",
+        rf"[#@](?=[^\W\d])(?>(?:{word}|_)+)",
         # Words and numbers, with the signs that may join their parts, and a period.
-        rf"(?:(?:(?<![^\s(])[-+−])?\.?(?=\d))?{word}(?:(?:{inner}){word})*+(?:\.(?!\.))?",
+        rf"(?:(?:(?<![^\s(])[-+−])?\.?(?=\d))?{word}(?>(?:(?:{inner}){word})*)(?:\.(?!\.))?",
         # Runs of one sign.
         r"[!?]++|_++|"
         + "|".join(rf"{re.escape(sign)}{{2,}}+" for sign in ".-*=~#$+<>/\\|^`'’…—–•"),
         # A flag is two letters.
         r"[\U0001f1e6-\U0001f1ff]{2}",
         # A sign; an emoji may be several, held together by zero-width joiners.
-        rf"\S{attached}(?:(?<=\u200d)[^\w\s]{attached})*+",
+        rf"\S{attached}(?>(?:(?<=\u200d)[^\w\s]{attached})*)",
     )
     return f"(?:{'|'.join(rules)}){attached}"
 

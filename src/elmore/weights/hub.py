@@ -13,7 +13,18 @@ FILES = ["config.json", "model.safetensors", "vocabulary.txt", "characters.txt",
 def find_folder(source: str | Path, **hub_options: Any) -> Path:
     """Return the local folder of a model, fetched first if `source` is an id of the hub."""
     if _exists(source):
-        return Path(source).expanduser()
+        folder = Path(source).expanduser()
+        if (folder / "checkpoints").is_dir():
+            raise ModelError(
+                f"{folder} is the folder of a training run; its model is {folder / 'model'} once "
+                "the run has ended"
+            )
+        return folder
+    if Path(source).name == "model" and _exists(Path(source).parent / "checkpoints"):
+        raise ModelError(
+            f"the training run in {Path(source).parent} has not ended, so there is no model yet; "
+            "run the same command again to go on"
+        )
     is_weights = Path(source).suffix in (".hdf5", ".h5")  # a mistyped path, never an id
     if isinstance(source, Path) or is_weights or not HUB_ID.fullmatch(source):
         raise ModelError(

@@ -30,37 +30,34 @@ STYLE = {
 
 
 def draw_curves(curves: list[dict[str, Any]], path: Path) -> None:
-    """Write one figure with two panels; the first measure, before any step, is left out."""
+    """Write a figure; the first measure, before any step, is left out.
+
+    Against tokens only: how long the steps took depends on what else the machine did, and
+    `pretraining_speed.py` compares that side by side.
+    """
     mpl = import_matplotlib()
     from matplotlib import pyplot, ticker  # noqa: PLC0415  only a plot needs it
 
     with mpl.rc_context(STYLE):
-        figure, panels = pyplot.subplots(
-            ncols=2, figsize=(11, 4.8), layout="constrained", sharey=True
-        )
-        for axes, key, title in (
-            (panels[0], "tokens", "Held-out perplexity against tokens"),
-            (panels[1], "seconds", "… and against time of training"),
-        ):
-            for curve in curves:
-                label, color, line = LOOKS[curve["name"]]
-                points = curve["points"][1:]
-                axes.plot(
-                    [point[key] for point in points],
-                    [point["perplexity"] for point in points],
-                    color=color,
-                    linestyle=line,
-                    linewidth=2,
-                    label=label,
-                )
-            axes.set_title(title)
-            axes.set(yscale="log", xlabel=key)
-            axes.set_xlim(left=0)
-            axes.xaxis.set_major_formatter(ticker.FuncFormatter(lambda x, _: shorten(x)))
-            axes.yaxis.set_major_locator(ticker.LogLocator(subs=(1.0, 1.5, 2.0, 3.0, 5.0, 7.0)))
-            axes.yaxis.set_major_formatter(ticker.FuncFormatter(lambda y, _: f"{y:,.0f}"))
-            axes.yaxis.set_minor_locator(ticker.NullLocator())
-        panels[0].set_ylabel("perplexity, both directions")
-        panels[0].legend(frameon=False, loc="upper right")
-        figure.savefig(path, dpi=160)
+        figure, axes = pyplot.subplots(figsize=(7.5, 4.8), layout="constrained")
+        for curve in curves:
+            label, color, line = LOOKS[curve["name"]]
+            points = curve["points"][1:]
+            axes.plot(
+                [point["tokens"] for point in points],
+                [point["perplexity"] for point in points],
+                color=color,
+                linestyle=line,
+                linewidth=2,
+                label=label,
+            )
+        axes.set_title("Held-out perplexity against tokens trained on")
+        axes.set(yscale="log", xlabel="tokens")
+        axes.set_xlim(left=0)
+        axes.xaxis.set_major_formatter(ticker.FuncFormatter(lambda x, _: shorten(x)))
+        axes.yaxis.set_major_locator(ticker.LogLocator(subs=(1.0, 1.5, 2.0, 3.0, 5.0, 7.0)))
+        axes.yaxis.set_major_formatter(ticker.FuncFormatter(lambda y, _: shorten(y)))
+        axes.yaxis.set_minor_locator(ticker.NullLocator())
+        axes.legend(frameon=False)
+        figure.savefig(path, dpi=130)
         pyplot.close(figure)

@@ -128,9 +128,9 @@ def test_the_loss_shown_is_smooth_and_one_that_is_not_a_number_is_seen_but_passe
             log.display.on_step(progress(step, loss=loss))
     shown = [float(re.search(r"loss ([\d.]+|nan)", line)[1]) for line in log.lines]
     assert shown[:2] == [4.0, pytest.approx(5.0, abs=0.2)]
-    assert shown[399] == pytest.approx(5.0, abs=0.1)
+    assert shown[399] == pytest.approx(5.0, abs=0.2)
     assert math.isnan(shown[400])
-    assert shown[401] == pytest.approx(5.0, abs=0.1)
+    assert shown[401] == pytest.approx(5.0, abs=0.2)
 
 
 def test_a_terminal_shows_the_bar_and_keeps_the_results(terminal):

@@ -252,7 +252,6 @@ def time_worker(arguments: argparse.Namespace) -> None:
     if group.is_first:
         threads = torch.get_num_threads()
         print(json.dumps({"tokens": tokens, "seconds": seconds, "threads": threads}), flush=True)
-    trainer.close()
     del trainer
     group.close()
 

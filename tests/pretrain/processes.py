@@ -51,6 +51,10 @@ num_highway_layers = 1
 kind = "sampled"
 num_negatives = 12
 
+[optimizer]
+name = "adagrad"
+learning_rate = 0.2
+
 [training]
 rows = 8
 window = 5

@@ -16,7 +16,13 @@ from tests.pretrain.processes import Place, command, finish, needs_fork
 pytestmark = needs_fork
 
 NUM_KILLS = 21
-STEPS = ("training.max_steps=120", "run.heldout_steps=20")
+STEPS = (
+    "training.max_steps=120",
+    "run.heldout_steps=20",
+    "optimizer.name=adamw",
+    "optimizer.learning_rate=0.002",
+    "optimizer.final_share=0.1",
+)
 
 
 @pytest.fixture(scope="module")

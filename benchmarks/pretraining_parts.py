@@ -169,7 +169,8 @@ class PlainRun:
 
 def find_learning_rate(settings: OptimizerSettings, step: int, *, num_steps: int) -> float:
     """Return the rate of a step counted from 0: up in a straight line, then down to a share."""
-    if step < settings.warmup_steps:
-        return settings.learning_rate * (step + 1) / settings.warmup_steps
-    way = (step - settings.warmup_steps) / max(1, num_steps - settings.warmup_steps)
+    warmup_steps = min(settings.warmup_steps, num_steps // 4)
+    if step < warmup_steps:
+        return settings.learning_rate * (step + 1) / warmup_steps
+    way = (step - warmup_steps) / max(1, num_steps - warmup_steps)
     return settings.learning_rate * (1 + min(way, 1.0) * (settings.final_share - 1))

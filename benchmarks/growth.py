@@ -157,26 +157,28 @@ def import_matplotlib():
     return mpl
 
 
+STYLE = {
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.edgecolor": "#888888",
+    "axes.titlelocation": "left",
+    "axes.titlepad": 14,
+    "axes.titlesize": 12,
+    "axes.grid": True,
+    "grid.color": "#e6e6e6",
+    "grid.linewidth": 0.8,
+    "xtick.color": "#555555",
+    "ytick.color": "#555555",
+    "font.size": 10.5,
+}
+
+
 def draw(measured: list[Growth], path: Path) -> None:
     """Draw time with the line of proportional growth, and memory beside it."""
     mpl = import_matplotlib()
     from matplotlib import pyplot  # noqa: PLC0415  only a plot needs it
 
-    style = {
-        "axes.spines.top": False,
-        "axes.spines.right": False,
-        "axes.edgecolor": "#888888",
-        "axes.titlelocation": "left",
-        "axes.titlepad": 14,
-        "axes.titlesize": 12,
-        "axes.grid": True,
-        "grid.color": "#e6e6e6",
-        "grid.linewidth": 0.8,
-        "xtick.color": "#555555",
-        "ytick.color": "#555555",
-        "font.size": 10.5,
-    }
-    with mpl.rc_context(style):
+    with mpl.rc_context(STYLE):
         figure, (left, right) = pyplot.subplots(ncols=2, figsize=(11, 4.6), layout="constrained")
         draw_time(left, measured)
         draw_memory(right, measured)

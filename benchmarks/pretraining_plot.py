@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from benchmarks.growth import import_matplotlib, shorten
+from benchmarks.growth import STYLE, import_matplotlib, shorten
 
 # The plain trainer is dashed, so that two lines on top of each other both show.
 LOOKS = {
@@ -12,20 +12,6 @@ LOOKS = {
     "elmore-adamw": ("elmore, AdamW", "#2e8b57", "-"),
     "plain-adamw": ("plain PyTorch, AdamW", "#b3541e", "--"),
     "elmore-unbounded": ("elmore, Adagrad, no bounds", "#8aaed6", "-"),
-}
-STYLE = {
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.edgecolor": "#888888",
-    "axes.titlelocation": "left",
-    "axes.titlepad": 14,
-    "axes.titlesize": 12,
-    "axes.grid": True,
-    "grid.color": "#e6e6e6",
-    "grid.linewidth": 0.8,
-    "xtick.color": "#555555",
-    "ytick.color": "#555555",
-    "font.size": 10.5,
 }
 
 

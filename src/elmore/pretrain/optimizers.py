@@ -1,7 +1,7 @@
 """Change the weights by their gradients; of a sparse gradient, only the rows that it has."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
 import torch
@@ -90,17 +90,25 @@ def _governs(rule: Rule, parameter: nn.Parameter) -> bool:
     return any(own is parameter for group in rule.param_groups for own in group["params"])
 
 
-class _Rows:
+class RowRule:
     """A rule for sparse gradients; what it remembers of rows without one stands still.
 
-    Torch has such rules too, but checks every sparse tensor anew or warns that it does not.
+    `begin` says what is remembered of a weight at first, `find_change` how far rows move at a rate
+    of 1. Torch has such rules too, but checks every sparse tensor anew or warns that it does not.
     """
 
-    def __init__(self, parameters: list[nn.Parameter]) -> None:
+    def __init__(
+        self,
+        parameters: list[nn.Parameter],
+        *,
+        begin: Callable[[Tensor], dict[str, Tensor]],
+        find_change: Callable[[Tensor, Tensor, dict[str, Tensor]], Tensor],
+    ) -> None:
         self.param_groups: list[dict[str, Any]] = [{"params": parameters, "lr": 0.0}]
-        self.state: dict[Any, dict[str, Any]] = {}
-        for parameter in parameters:
-            self.state[parameter] = self._begin(parameter)
+        self.state: dict[Any, dict[str, Any]] = {
+            parameter: begin(parameter.detach()) for parameter in parameters
+        }
+        self._find_change = find_change
 
     @torch.no_grad()
     def step(self) -> None:
@@ -111,43 +119,37 @@ class _Rows:
                 change = self._find_change(gradient, rows, self.state[parameter])
                 parameter.index_add_(0, rows, change, alpha=-self.param_groups[0]["lr"])
 
-    def _begin(self, parameter: nn.Parameter) -> dict[str, Tensor]:
-        raise NotImplementedError
 
-    def _find_change(self, gradient: Tensor, rows: Tensor, kept: dict[str, Tensor]) -> Tensor:
-        raise NotImplementedError
-
-
-class RowAdagrad(_Rows):
-    """Adagrad (Duchi et al., 2011) of rows."""
-
-    def _begin(self, parameter: nn.Parameter) -> dict[str, Tensor]:
-        return {"sum": torch.ones_like(parameter, requires_grad=False)}
-
-    def _find_change(self, gradient: Tensor, rows: Tensor, kept: dict[str, Tensor]) -> Tensor:
-        total = kept["sum"][rows].addcmul_(gradient, gradient)
-        kept["sum"][rows] = total
-        return gradient / total.sqrt_().add_(ADAGRAD_EPSILON)
+def begin_adagrad(weight: Tensor) -> dict[str, Tensor]:
+    """Return Adagrad's sums, which begin at 1."""
+    return {"sum": torch.ones_like(weight)}
 
 
-class RowAdam(_Rows):
-    """Adam (Kingma and Ba, 2015) of rows."""
+def change_by_adagrad(gradient: Tensor, rows: Tensor, kept: dict[str, Tensor]) -> Tensor:
+    """Follow Duchi et al. (2011)."""
+    total = kept["sum"][rows].addcmul_(gradient, gradient)
+    kept["sum"][rows] = total
+    return gradient / total.sqrt_().add_(ADAGRAD_EPSILON)
 
-    def _begin(self, parameter: nn.Parameter) -> dict[str, Tensor]:
-        return {
-            "step": torch.zeros((), dtype=torch.int64),
-            "mean": torch.zeros_like(parameter, requires_grad=False),
-            "square": torch.zeros_like(parameter, requires_grad=False),
-        }
 
-    def _find_change(self, gradient: Tensor, rows: Tensor, kept: dict[str, Tensor]) -> Tensor:
-        kept["step"] += 1
-        step = int(kept["step"])
-        mean = kept["mean"][rows].lerp_(gradient, 1 - ADAM_BETAS[0])
-        square = kept["square"][rows].lerp_(gradient.square(), 1 - ADAM_BETAS[1])
-        kept["mean"][rows], kept["square"][rows] = mean, square
-        mean = mean / (1 - ADAM_BETAS[0] ** step)
-        return mean / (square / (1 - ADAM_BETAS[1] ** step)).sqrt_().add_(ADAM_EPSILON)
+def begin_adam(weight: Tensor) -> dict[str, Tensor]:
+    """Return Adam's count of steps and its moments."""
+    return {
+        "step": torch.zeros((), dtype=torch.int64),
+        "mean": torch.zeros_like(weight),
+        "square": torch.zeros_like(weight),
+    }
+
+
+def change_by_adam(gradient: Tensor, rows: Tensor, kept: dict[str, Tensor]) -> Tensor:
+    """Follow Kingma and Ba (2015)."""
+    kept["step"] += 1
+    step = int(kept["step"])
+    mean = kept["mean"][rows].lerp_(gradient, 1 - ADAM_BETAS[0])
+    square = kept["square"][rows].lerp_(gradient.square(), 1 - ADAM_BETAS[1])
+    kept["mean"][rows], kept["square"][rows] = mean, square
+    mean = mean / (1 - ADAM_BETAS[0] ** step)
+    return mean / (square / (1 - ADAM_BETAS[1] ** step)).sqrt_().add_(ADAM_EPSILON)
 
 
 def _make_rules(
@@ -160,7 +162,11 @@ def _make_rules(
         rules.append(_make_adagrad(dense) if is_adagrad else _make_adamw(dense, settings))
     rows = [weight for name, weight in parameters.items() if name in sparse]
     if rows:
-        rules.append(RowAdagrad(rows) if is_adagrad else RowAdam(rows))
+        rules.append(
+            RowRule(rows, begin=begin_adagrad, find_change=change_by_adagrad)
+            if is_adagrad
+            else RowRule(rows, begin=begin_adam, find_change=change_by_adam)
+        )
     return rules
 
 

@@ -199,6 +199,32 @@ def test_with_a_falling_rate_the_length_is_part_of_the_run(tmp_path):
         run(tmp_path, "optimizer.final_share=0.5", "training.max_steps=16")
 
 
+FALL = ("optimizer.final_share=0.1", "optimizer.decay_steps=4")
+
+
+def test_before_the_rate_falls_a_run_may_get_another_end(tmp_path):
+    run(tmp_path / "long", *FALL, "training.max_steps=16")
+    run_until(tmp_path / "longer", 8, *FALL)  # of 12 steps, so the fall would begin now
+    run(tmp_path / "longer", *FALL, "training.max_steps=16")
+    run_until(tmp_path / "shorter", 9, *FALL, "training.max_steps=30")
+    run(tmp_path / "shorter", *FALL, "training.max_steps=16")
+    run_until(tmp_path / "level", 5, "training.num_epochs=90")
+    run(tmp_path / "level", *FALL, "training.max_steps=16")
+    for other in ("longer", "shorter", "level"):
+        assert_same_bits(last_tensors(tmp_path / other), last_tensors(tmp_path / "long"))
+        settings = json.loads((tmp_path / other / "settings.json").read_text())
+        assert settings["training"]["max_steps"] == 16
+
+
+def test_once_the_rate_has_fallen_the_end_stands(tmp_path):
+    run_until(tmp_path, 10, *FALL)
+    with pytest.raises(
+        ConfigError, match=r"max_steps = 12, now it is 16, .* rates of the 1\d steps"
+    ):
+        run(tmp_path, *FALL, "training.max_steps=16")
+    assert run(tmp_path, *FALL).step == 12
+
+
 def test_a_stop_does_not_wait_for_a_measurement(tmp_path):
     run(tmp_path / "whole")
     watcher = run_until(tmp_path / "stopped", 3)  # it ends with step 4, when a measurement is due

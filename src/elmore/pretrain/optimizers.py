@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from elmore.errors import ConfigError
+from elmore.pretrain.schedule import find_learning_rate
 from elmore.pretrain.settings import OptimizerName, OptimizerSettings
 
 ADAGRAD_EPSILON = 1e-10
@@ -42,13 +43,7 @@ class Optimizer:
 
     def learning_rate(self, step: int) -> float:
         """Return the rate of a step, counted from 0."""
-        settings = self.settings
-        warmup_steps = min(settings.warmup_steps, self.num_steps // 4)
-        if step < warmup_steps:
-            return settings.learning_rate * (step + 1) / warmup_steps
-        rest = max(1, self.num_steps - warmup_steps)
-        done = min(1.0, (step - warmup_steps) / rest)
-        return settings.learning_rate * (1.0 - done * (1.0 - settings.final_share))
+        return find_learning_rate(self.settings, step, num_steps=self.num_steps)
 
     def step(self, step: int) -> float:
         """Change the weights by their gradients, forget these, and return their norm."""

@@ -1,11 +1,12 @@
 """How far a run has come: what its checkpoints keep beside tensors, and what its metrics say."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from elmore.errors import ConfigError, DataError
-from elmore.pretrain.settings import PretrainSettings
+from elmore.pretrain.schedule import is_same_course
+from elmore.pretrain.settings import PretrainSettings, read_settings
 
 
 @dataclass(kw_only=True)
@@ -57,22 +58,55 @@ class Progress:
             self.measurements_since_best += 1
 
 
+# What decides nothing but the rate of each step, and when the run ends.
+COURSE = (
+    "optimizer.learning_rate",
+    "optimizer.warmup_steps",
+    "optimizer.decay_steps",
+    "optimizer.final_share",
+    "training.num_epochs",
+    "training.max_steps",
+)
+
+
 def check_same_run(
-    settings: PretrainSettings, fingerprint: str, kept: Mapping[str, Any], *, folder: str
+    settings: PretrainSettings,
+    fingerprint: str,
+    kept: Mapping[str, Any],
+    *,
+    folder: str,
+    num_done: int,
+    count_steps: Callable[[PretrainSettings], int],
 ) -> None:
-    """Refuse to go on with a run whose corpus or settings are no longer what they were."""
+    """Refuse to go on with a run whose corpus or settings are no longer what they were.
+
+    The end may be another, and the way to it, as long as no step would have been taken otherwise.
+    """
     if kept["corpus"] != fingerprint:
         raise DataError(
             f"the run in {folder} began with another corpus than the one given; give that one, "
             "another folder, or --restart to begin anew"
         )
     before, now = _what_matters(kept["settings"]), _what_matters(settings.to_json())
-    for place in sorted(set(before) | set(now)):
-        if before.get(place) != now.get(place):
-            raise ConfigError(
-                f"the run in {folder} began with {place} = {before.get(place)!r}, now it is "
-                f"{now.get(place)!r}; set it back, give another folder, or --restart to begin anew"
-            )
+    changed = [place for place in sorted(before | now) if before.get(place) != now.get(place)]
+    others = [place for place in changed if place not in COURSE]
+    if changed and not others:
+        settings_before = read_settings(kept["settings"])
+        if is_same_course(
+            settings_before.optimizer,
+            settings.optimizer,
+            num_steps_before=count_steps(settings_before),
+            num_steps_now=count_steps(settings),
+            num_done=num_done,
+        ):
+            return
+    if changed:
+        place = (others or changed)[0]
+        why = "" if others else f", which changes the rates of the {num_done:,} steps taken"
+        raise ConfigError(
+            f"the run in {folder} began with {place} = {before.get(place)!r}, now it is "
+            f"{now.get(place)!r}{why}; set it back, give another folder, or --restart to begin anew"
+        )
 
 
 def _what_matters(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -82,9 +116,6 @@ def _what_matters(settings: Mapping[str, Any]) -> dict[str, Any]:
     )
     model = {name: values for name, values in settings["model"].items() if name != "about"}
     flat.update(_flatten({"model": model}))
-    if flat["optimizer.final_share"] == 1.0:
-        # The rate does not depend on the end, so a run may be made longer.
-        del flat["training.num_epochs"], flat["training.max_steps"]
     return flat
 
 

@@ -31,7 +31,7 @@ from elmore.pretrain.reader import Document
 from elmore.pretrain.sample import sample_documents
 from elmore.pretrain.settings import PretrainSettings
 from elmore.pretrain.stopping import StoppedError, StopRequest, listening
-from elmore.pretrain.trainer import Trainer
+from elmore.pretrain.trainer import Trainer, count_steps
 from elmore.weights.elmo_model import ElmoModel
 from elmore.weights.json_file import read_json, write_json
 
@@ -89,8 +89,9 @@ class Run:
         checkpoint = self.group.first_does(self._find_checkpoint)
         about = None if checkpoint is None else (checkpoint.step, checkpoint.progress)
         found = self.group.share(about)
+        # A run that goes on may have got another end.
+        self.group.first_does(self._write_settings)
         if found is None:
-            self.group.first_does(self._write_settings)
             self.trainer.load_weights(self.group.share_tensors(self.trainer.weights()))
             return
         step, kept = found
@@ -202,7 +203,14 @@ class Run:
         checkpoint = self.checkpoints.read_newest(on_message=self.observer.on_message)
         if checkpoint is not None:
             kept = checkpoint.progress
-            check_same_run(self.settings, self.corpus.fingerprint, kept, folder=str(self.folder))
+            check_same_run(
+                self.settings,
+                self.corpus.fingerprint,
+                kept,
+                folder=str(self.folder),
+                num_done=checkpoint.step,
+                count_steps=lambda settings: count_steps(settings, self.trainer.streams),
+            )
         self.checkpoints.remove_leftovers(newest=-1 if checkpoint is None else checkpoint.step)
         return checkpoint
 

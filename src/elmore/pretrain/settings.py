@@ -72,6 +72,8 @@ class OptimizerSettings:
     """Steps in which the rate rises from nothing to `learning_rate`; a quarter of all at most."""
     final_share: float = None  # type: ignore[assignment]
     """What is left of the rate at the end, after a straight way down; 1 keeps it."""
+    decay_steps: int | None = None
+    """The last steps, in which the rate falls; without it, all after the warm-up."""
     weight_decay: float = 0.0
     """Of AdamW; the softmax and biases have none."""
     max_gradient_norm: float = 10.0
@@ -84,6 +86,8 @@ class OptimizerSettings:
             if getattr(self, name) is None:
                 object.__setattr__(self, name, value)
         check_range("optimizer.warmup_steps", self.warmup_steps, 0, MAX_COUNT)
+        if self.decay_steps is not None:
+            check_range("optimizer.decay_steps", self.decay_steps, 0, MAX_COUNT)
         _check_positive("optimizer.learning_rate", self.learning_rate)
         _check_positive("optimizer.max_gradient_norm", self.max_gradient_norm)
         _check_share("optimizer.final_share", self.final_share, most=1.0)

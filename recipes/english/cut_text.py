@@ -1,0 +1,84 @@
+"""Cut the two collections the English model is trained on: held-out books and articles apart.
+
+    python recipes/english/cut_text.py DATA OUT
+
+DATA has `lm_books` (a sentence a line, a blank line between books, `INDEX.tsv` with a line a book) and
+`lm_enwik8` (the same, for articles). OUT gets books.txt, articles.txt and the held-out parts of both.
+"""
+
+import argparse
+import lzma
+from collections.abc import Iterator
+from pathlib import Path
+
+FIRST_YEAR = 1880
+"""Older books are left out: an hour reads only so much, and people ask about today's words."""
+HELDOUT_BOOK, HELDOUT_ARTICLE = 70, 100
+"""Every so many-th is held out, by its place among those that are taken."""
+
+
+def read_documents(path: Path) -> Iterator[str]:
+    """Yield documents of a compressed file, each with a line feed at its end."""
+    lines: list[str] = []
+    with lzma.open(path, "rt", encoding="utf-8", newline="\n") as file:
+        for line in file:
+            if line.strip():
+                lines.append(line)
+            elif lines:
+                yield "".join(lines)
+                lines = []
+    if lines:
+        yield "".join(lines)
+
+
+def read_index(path: Path) -> list[tuple[str, int | None, int]]:
+    """Return title, year and sentences of each book that has any.
+
+    Years before Christ and unknown ones are None.
+    """
+    rows = [line.split("\t") for line in path.read_text(encoding="utf-8").splitlines()]
+    index = [(row[0], int(row[1]) if row[1].isdecimal() else None, int(row[2])) for row in rows]
+    return [entry for entry in index if entry[2]]
+
+
+def split(documents: Iterator[str], every: int, name: str, out: Path) -> list[int]:
+    """Write documents into two files and return the places of those held out."""
+    places = []
+    with (
+        open(out / f"{name}.txt", "w", encoding="utf-8", newline="\n") as train,
+        open(out / f"heldout_{name}.txt", "w", encoding="utf-8", newline="\n") as heldout,
+    ):
+        for place, document in enumerate(documents):
+            is_heldout = place % every == every - 1
+            (heldout if is_heldout else train).write(document + "\n")
+            if is_heldout:
+                places.append(place)
+    return places
+
+
+def main() -> None:
+    """Read the arguments and write four files."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("data", type=Path)
+    parser.add_argument("out", type=Path)
+    arguments = parser.parse_args()
+    arguments.out.mkdir(parents=True, exist_ok=True)
+
+    folder = arguments.data / "lm_books"
+    index = read_index(folder / "INDEX.tsv")
+    books = list(read_documents(folder / "books_sentences.txt.xz"))
+    if [book.count("\n") for book in books] != [sentences for _, _, sentences in index]:
+        raise SystemExit(f"{folder}: the books are not those of INDEX.tsv; take both from one place")
+    taken = [i for i, (_, year, _) in enumerate(index) if year is not None and year >= FIRST_YEAR]
+    places = split((books[i] for i in taken), HELDOUT_BOOK, "books", arguments.out)
+    print(f"{len(taken)} books of {FIRST_YEAR} or later, held out:")
+    for place in places:
+        title, year, _ = index[taken[place]]
+        print(f"  {title} ({year})")
+    articles = read_documents(arguments.data / "lm_enwik8" / "enwik8_sentences.txt.xz")
+    places = split(articles, HELDOUT_ARTICLE, "articles", arguments.out)
+    print(f"{len(places)} articles held out")
+
+
+if __name__ == "__main__":
+    main()

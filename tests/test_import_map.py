@@ -19,8 +19,19 @@ MAP = {
     "weights": {"atomic_file", "build", "config", "errors", "model", "text"},
     "embed": {"atomic_file", "config", "errors", "model", "text", "weights"},
     "pretrain": {"atomic_file", "config", "errors", "model", "text", "weights"},
+    "tasks": {"config", "embed", "errors", "model", "text"},
     "explore": {"config", "embed", "errors", "pretrain"},
-    "cli": {"atomic_file", "config", "embed", "errors", "explore", "pretrain", "text", "weights"},
+    "cli": {
+        "atomic_file",
+        "config",
+        "embed",
+        "errors",
+        "explore",
+        "pretrain",
+        "tasks",
+        "text",
+        "weights",
+    },
 }
 
 

@@ -2,8 +2,9 @@
 
     python recipes/english/cut_text.py DATA OUT
 
-DATA has `lm_books` (a sentence a line, a blank line between books, `INDEX.tsv` with a line a book) and
-`lm_enwik8` (the same, for articles). OUT gets books.txt, articles.txt and the held-out parts of both.
+DATA has `lm_books` (a sentence a line, a blank line between books, `INDEX.tsv` with a line a book)
+and `lm_enwik8` (the same, for articles). OUT gets books.txt, articles.txt and the held-out parts of
+both.
 """
 
 import argparse
@@ -45,8 +46,8 @@ def split(documents: Iterator[str], every: int, name: str, out: Path) -> list[in
     """Write documents into two files and return the places of those held out."""
     places = []
     with (
-        open(out / f"{name}.txt", "w", encoding="utf-8", newline="\n") as train,
-        open(out / f"heldout_{name}.txt", "w", encoding="utf-8", newline="\n") as heldout,
+        (out / f"{name}.txt").open("w", encoding="utf-8", newline="\n") as train,
+        (out / f"heldout_{name}.txt").open("w", encoding="utf-8", newline="\n") as heldout,
     ):
         for place, document in enumerate(documents):
             is_heldout = place % every == every - 1
@@ -68,7 +69,9 @@ def main() -> None:
     index = read_index(folder / "INDEX.tsv")
     books = list(read_documents(folder / "books_sentences.txt.xz"))
     if [book.count("\n") for book in books] != [sentences for _, _, sentences in index]:
-        raise SystemExit(f"{folder}: the books are not those of INDEX.tsv; take both from one place")
+        raise SystemExit(
+            f"{folder}: the books are not those of INDEX.tsv; take both from one place"
+        )
     taken = [i for i, (_, year, _) in enumerate(index) if year is not None and year >= FIRST_YEAR]
     places = split((books[i] for i in taken), HELDOUT_BOOK, "books", arguments.out)
     print(f"{len(taken)} books of {FIRST_YEAR} or later, held out:")

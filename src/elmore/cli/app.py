@@ -15,6 +15,8 @@ from elmore.cli.neighbors import neighbors
 from elmore.cli.plot import plot
 from elmore.cli.prepare import prepare
 from elmore.cli.pretrain import pretrain
+from elmore.cli.probe_senses import probe_senses_command
+from elmore.cli.probe_tags import probe_tags_command
 from elmore.cli.score import score
 from elmore.errors import ElmoreError
 
@@ -35,6 +37,12 @@ app.command()(plot)
 app.command()(finetune)
 app.command()(evaluate)
 app.command()(score)
+probe = typer.Typer(
+    no_args_is_help=True, help="Measure what each layer of a model knows: tags, senses."
+)
+probe.command("tags")(probe_tags_command)
+probe.command("senses")(probe_senses_command)
+app.add_typer(probe, name="probe")
 
 
 def _print_version(is_asked: bool) -> None:

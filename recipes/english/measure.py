@@ -1,0 +1,280 @@
+"""Measure what the English model knows, and write it down as JSON.
+
+    python recipes/english/measure.py MODEL DATA TEXT OUT.json [PART ...]
+
+DATA has `ud_ewt`, `wsd` and `glove`; TEXT is what cut_text.py wrote. Parts: perplexity, tags,
+senses, words; without one, all. Parts measured before stay in OUT.json.
+"""
+
+import argparse
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict
+from functools import partial
+from itertools import chain, product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import elmore
+from elmore.config import StatePolicy
+from elmore.embed.embedder import Embedder
+from elmore.pretrain.perplexity import measure_losses
+from elmore.pretrain.reader import Document, zero_state
+from elmore.tasks import layer_views, nearest_sense
+from elmore.tasks.nearest_sense import SenseSums, SenseUse, find_static_uses, find_uses
+from elmore.tasks.neighbor_agreement import WordUse, collect_word_uses, measure_agreement
+from elmore.tasks.sense_data import SenseSentence, read_first_senses, read_sense_sentences
+from elmore.tasks.tagged_data import TaggedSentence, read_tagged
+from elmore.tasks.word_vectors import WordVectors, read_word_vectors
+from elmore.text.files import read_sentences
+from elmore.weights.language_model import load_language_model
+
+WORDS = ("bank", "play", "spring", "bat", "match", "light")
+WORDS += ("mean", "fine", "court", "date", "pitch", "right")
+TEST_SETS = ("senseval2", "senseval3", "semeval2007", "semeval2013", "semeval2015")
+TUNING_SET = "semeval2007"
+"""The set that the field chooses settings on."""
+LEAST_USES = 10
+"""Words used less often say nothing."""
+
+
+class Measurement:
+    """A model, the data it is measured on, and the four things to measure."""
+
+    def __init__(self, *, model: str, data: Path, text: Path, wordnet: Path) -> None:
+        self.model = model
+        self.data = data
+        self.text = text
+        self.wordnet = wordnet
+        self.embedder: Embedder = elmore.load(model)
+        self.glove = read_word_vectors(data / "glove" / "glove.6B.50d.top100k.f16.npz")
+
+    def measure_perplexity(self) -> dict[str, Any]:
+        """Both directions on held-out books and articles, with and without a past."""
+        language_model = load_language_model(self.model)
+        elmo = language_model.elmo
+        ways: dict[str, dict[str, Any]] = {
+            "carried": {"state": StatePolicy.DOCUMENT},
+            "rest": {"state": StatePolicy.RESET},
+            "zeros": {"state": StatePolicy.RESET, "initial_state": zero_state(elmo.bilm)},
+        }
+        results = {}
+        for name in ("books", "articles"):
+            documents = read_documents(self.text / f"heldout_{name}.txt")
+            for way, settings in ways.items():
+                totals = measure_losses(
+                    elmo,
+                    language_model.softmax,
+                    language_model.words,
+                    documents=documents,
+                    **settings,
+                )
+                results[f"{name}, {way}"] = {
+                    "forward": totals.forward_perplexity,
+                    "backward": totals.backward_perplexity,
+                    "both": totals.perplexity,
+                    "tokens": totals.num_tokens,
+                    "unknown_share": totals.unknown_share,
+                }
+        return results
+
+    def measure_tags(self) -> list[dict[str, Any]]:
+        """Universal parts of speech by a linear probe of each layer."""
+        parts = {
+            part: read_tagged(self.data / "ud_ewt" / f"en_ewt-ud-{part}.conllu")
+            for part in ("train", "dev", "test")
+        }
+        scores = layer_views.score_views(
+            layer_views.TaggedParts(**parts), self.embedder, words=self.glove
+        )
+        return [asdict(score) for score in scores]
+
+    def measure_senses(self) -> dict[str, Any]:
+        """Senses by the nearest mean of SemCor's, on five test sets and all together."""
+        first_senses = read_first_senses(self.wordnet)
+        tests = {name: list(self.read_test(name)) for name in TEST_SETS}
+        num_layers = self.embedder.num_layers
+        mixes = {str(weights): weights for weights in list_mixes(num_layers)}
+        views = nearest_sense.make_views(num_layers, mixes=mixes)
+        results = score_tests(
+            self.read_semcor(),
+            tests,
+            views=views,
+            first_senses=first_senses,
+            find=lambda sentences: find_uses(
+                nearest_sense.embed_sentences(self.embedder, sentences)
+            ),
+        )
+        best = max(mixes, key=lambda name: results[name][TUNING_SET])
+        chosen = {name: scores for name, scores in results.items() if name not in mixes}
+        chosen["mix chosen on " + TUNING_SET] = results[best]
+        static = score_tests(
+            self.read_semcor(),
+            tests,
+            views={"GloVe of the words around": [1.0]},
+            first_senses=first_senses,
+            find=partial(find_static_uses, words=self.glove),
+        )
+        sizes = {name: sum(len(s.targets) for s in test) for name, test in tests.items()}
+        return {"mix": mixes[best], "num_targets": sizes, "f1": static | chosen}
+
+    def measure_words(self) -> dict[str, Any]:
+        """For uses of ambiguous words: whether the nearest other use has the same label."""
+        semcor = list(self.read_semcor())
+        tagged = list(
+            chain.from_iterable(
+                read_tagged(self.data / "ud_ewt" / f"en_ewt-ud-{part}.conllu")
+                for part in ("train", "dev", "test")
+            )
+        )
+        return {
+            "SemCor senses": self.compare_uses(
+                [sentence.tokens for sentence in semcor], collect_word_uses(semcor, WORDS)
+            ),
+            "EWT parts of speech": self.compare_uses(
+                [sentence.tokens for sentence in tagged], collect_tagged_uses(tagged)
+            ),
+        }
+
+    def compare_uses(
+        self, sentences: list[Sequence[str]], uses: dict[str, list[WordUse]]
+    ) -> dict[str, Any]:
+        """Compare every view of the model, and two static ones, for each word."""
+        results = {}
+        for word, places in uses.items():
+            if len(places) < LEAST_USES or len({use.label for use in places}) < 2:
+                results[word] = {"num_uses": len(places)}
+                continue
+            views = {
+                "GloVe": np.stack([self.glove.embed([word])[0]] * len(places)),
+                "GloVe of the words around": np.stack(
+                    [embed_around(self.glove, sentences[use.sentence], use) for use in places]
+                ),
+                **self.embed_uses(sentences, places),
+            }
+            labels = [use.label for use in places]
+            numbers = [use.sentence for use in places]
+            found = {
+                name: measure_agreement(vectors, labels, numbers) for name, vectors in views.items()
+            }
+            results[word] = {
+                "num_uses": len(places),
+                "num_labels": len(set(labels)),
+                "chance": found["GloVe"].expected,
+                **{name: agreement.agreeing for name, agreement in found.items()},
+            }
+        return results
+
+    def embed_uses(
+        self, sentences: list[Sequence[str]], uses: list[WordUse]
+    ) -> dict[str, np.ndarray]:
+        """Return the vectors of uses, in each layer and averaged."""
+        tokens = [sentences[use.sentence] for use in uses]
+        layers = np.stack(
+            [
+                found[:, use.position]
+                for use, found in zip(uses, self.embedder.layers(tokens), strict=True)
+            ],
+            axis=1,
+        )
+        views = {f"layer {number}": layer for number, layer in enumerate(layers)}
+        return {**views, "average": layers.mean(axis=0)}
+
+    def read_semcor(self) -> Iterator[SenseSentence]:
+        """Read the text that senses are learned from."""
+        return read_sense_sentences(self.data / "wsd" / "semcor3.0.jsonl.xz")
+
+    def read_test(self, name: str) -> Iterator[SenseSentence]:
+        """Read a test set."""
+        folder = self.data / "wsd" / "Evaluation_Datasets" / name
+        return read_sense_sentences(folder / f"{name}.data.xml")
+
+
+def read_documents(path: Path) -> list[Document]:
+    """Read documents of tokenised sentences; an empty sentence ends one."""
+    documents: list[Document] = [[]]
+    for sentence in read_sentences(path):
+        if sentence:
+            documents[-1].append(sentence)
+        elif documents[-1]:
+            documents.append([])
+    return [document for document in documents if document]
+
+
+def list_mixes(num_layers: int, *, num_parts: int = 4) -> list[list[float]]:
+    """Return all ways to share a weight of 1, in quarters, among the layers."""
+    ways = product(range(num_parts + 1), repeat=num_layers)
+    return [[part / num_parts for part in way] for way in ways if sum(way) == num_parts]
+
+
+def score_tests(
+    training: Iterable[SenseSentence],
+    tests: dict[str, list[SenseSentence]],
+    *,
+    views: nearest_sense.Views,
+    first_senses: dict[Any, str],
+    find: Callable[[Iterable[SenseSentence]], Iterable[SenseUse]],
+) -> dict[str, dict[str, float]]:
+    """Return F1 in percent by view or baseline and by test set."""
+    trained = SenseSums(find(training))
+    results: dict[str, dict[str, float]] = {}
+    together: dict[str, nearest_sense.Score] = {}
+    for test, sentences in tests.items():
+        targets = (target for sentence in sentences for target in sentence.targets)
+        scores = {
+            **nearest_sense.score_baselines(targets, trained, first_senses=first_senses),
+            **nearest_sense.score_views(
+                find(sentences), trained, views=views, first_senses=first_senses
+            ),
+        }
+        for name, score in scores.items():
+            results.setdefault(name, {})[test] = 100 * score.f1
+            together[name] = together.get(name, nearest_sense.Score()) + score
+    for name, score in together.items():
+        results[name]["all"] = 100 * score.f1
+    return results
+
+
+def collect_tagged_uses(sentences: Sequence[TaggedSentence]) -> dict[str, list[WordUse]]:
+    """Find the uses of the words with their parts of speech."""
+    uses: dict[str, list[WordUse]] = {word: [] for word in WORDS}
+    for number, sentence in enumerate(sentences):
+        for position, (token, tag) in enumerate(zip(sentence.tokens, sentence.tags, strict=True)):
+            if token.lower() in uses:
+                uses[token.lower()].append(WordUse(sentence=number, position=position, label=tag))
+    return uses
+
+
+def embed_around(words: WordVectors, tokens: Sequence[str], use: WordUse) -> np.ndarray:
+    """Return the mean static vector of the words around a use."""
+    first = max(0, use.position - nearest_sense.CONTEXT_TOKENS)
+    around = [
+        *tokens[first : use.position],
+        *tokens[use.position + 1 : use.position + 1 + nearest_sense.CONTEXT_TOKENS],
+    ]
+    known = [token for token in around if words.find(token) is not None]
+    return words.embed(known).sum(axis=0) / max(len(known), 1)
+
+
+def main() -> None:
+    """Measure the parts asked for and add them to the file."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    for name in ("model", "data", "text", "out"):
+        parser.add_argument(name, type=str if name == "model" else Path)
+    parser.add_argument("parts", nargs="*", default=["perplexity", "tags", "senses", "words"])
+    parser.add_argument("--wordnet", type=Path, default=Path("/usr/share/wordnet/index.sense"))
+    arguments = parser.parse_args()
+    measurement = Measurement(
+        model=arguments.model, data=arguments.data, text=arguments.text, wordnet=arguments.wordnet
+    )
+    results = json.loads(arguments.out.read_text()) if arguments.out.exists() else {}
+    for part in arguments.parts:
+        print(f"measuring {part}")
+        results[part] = getattr(measurement, f"measure_{part}")()
+        arguments.out.write_text(json.dumps(results, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

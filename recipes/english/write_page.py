@@ -1,0 +1,232 @@
+"""Put the measured tables and pictures into docs/models/english.md.
+
+    python recipes/english/write_page.py
+
+Reads docs/models/english/results.json (of measure.py), sizes.json (of compare_sizes.py) and
+metrics.jsonl (of the run). A table stands between <!-- NAME --> and <!-- end -->.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+DOCS = Path(__file__).parents[2] / "docs" / "models"
+PAGE, FOLDER = DOCS / "english.md", DOCS / "english"
+WAYS = {
+    "carried": "state carried within a document",
+    "rest": "every sentence from the rest state",
+    "zeros": "every sentence from zeros",
+}
+BLUE, ORANGE, GREEN, GREY = "#1f5fa8", "#e0902f", "#2e8b57", "#888888"
+
+
+def write_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table in Markdown, numbers to the right."""
+    marks = ["---", *["---:"] * (len(header) - 1)]
+    return "\n".join(f"| {' | '.join(row)} |" for row in (header, marks, *rows))
+
+
+def show_perplexity(results: dict[str, Any]) -> str:
+    """Show a row for each text and way of beginning."""
+    rows = []
+    for name, found in results["perplexity"].items():
+        text, way = name.split(", ")
+        numbers = [f"{found[side]:.1f}" for side in ("forward", "backward", "both")]
+        rows.append([f"{text}, {WAYS[way]}", *numbers, f"{found['tokens']:,}"])
+    return write_table(["held-out text", "forward", "backward", "both", "tokens"], rows)
+
+
+def show_tags(results: dict[str, Any]) -> str:
+    """Show a row for each view, accuracy in percent."""
+    rows = []
+    for score in results["tags"]:
+        name = score["name"]
+        if score["shares"]:
+            name += f" ({', '.join(f'{share:.2f}' for share in score['shares'])})"
+        numbers = [score["dev"]["overall"], score["test"]["overall"], score["test"]["unseen"]]
+        rows.append([name, *(f"{100 * number:.1f}" for number in numbers)])
+    return write_table(["view", "dev", "test", "test, unseen words"], rows)
+
+
+def show_senses(results: dict[str, Any]) -> str:
+    """Show a row for each view, a column for each test set."""
+    senses = results["senses"]
+    sizes = {**senses["num_targets"], "all": sum(senses["num_targets"].values())}
+    header = ["F1", *(f"{name} ({size:,})" for name, size in sizes.items())]
+    rows = [
+        [name, *(f"{scores[test]:.1f}" for test in sizes)] for name, scores in senses["f1"].items()
+    ]
+    return write_table(header, rows)
+
+
+def show_words(results: dict[str, Any], source: str) -> str:
+    """Show how often the nearest use of each word has the same label, in percent."""
+    words = results["words"][source]
+    measured = {word: found for word, found in words.items() if "chance" in found}
+    views = [name for name in next(iter(measured.values())) if not name.startswith("num_")]
+    rows = [
+        [
+            word,
+            str(found["num_uses"]),
+            str(found["num_labels"]),
+            *(f"{100 * found[view]:.0f}" for view in views),
+        ]
+        for word, found in measured.items()
+    ]
+    uses = [found["num_uses"] for found in measured.values()]
+    means = [
+        sum(found[view] * found["num_uses"] for found in measured.values()) / sum(uses)
+        for view in views
+    ]
+    rows.append(["all uses", str(sum(uses)), "", *(f"**{100 * mean:.0f}**" for mean in means)])
+    table = write_table(["word", "uses", "labels", *views], rows)
+    rare = [
+        f"{word} ({found['num_uses']})" for word, found in words.items() if word not in measured
+    ]
+    return table + (f"\n\nToo rare, or with one label only: {', '.join(rare)}." if rare else "")
+
+
+def show_sizes(sizes: list[dict[str, Any]]) -> str:
+    """Show a row for each size that was tried."""
+    rows = [
+        [
+            size["name"],
+            f"{size['minutes']:.0f}",
+            f"{size['tokens'] / 1e6:.1f}M",
+            f"{size['perplexity']:.1f}",
+            f"{size['tags']:.1f}",
+            f"{size['senses']:.1f}",
+        ]
+        for size in sizes
+    ]
+    header = ["size", "minutes", "tokens", "held-out perplexity", "tags", "senses"]
+    return write_table(header, rows)
+
+
+def fill(page: str, tables: dict[str, str]) -> str:
+    """Put each table between its marks."""
+    for name, table in tables.items():
+        pattern = rf"(<!-- {re.escape(name)} -->\n).*?(<!-- end -->)"
+        page, count = re.subn(
+            pattern, lambda found, table=table: f"{found[1]}{table}\n{found[2]}", page, flags=re.S
+        )
+        if count != 1:
+            raise SystemExit(f"{PAGE} has {count} places for the table {name!r}, not 1")
+    return page
+
+
+def draw_sizes(sizes: list[dict[str, Any]], path: Path) -> None:
+    """Draw held-out perplexity against minutes, a line a size."""
+    from matplotlib import pyplot  # noqa: PLC0415
+
+    figure, axes = pyplot.subplots(figsize=(7.5, 4.2), layout="constrained")
+    for size, color in zip(sizes, (BLUE, ORANGE, GREEN, GREY), strict=False):
+        minutes = [point[0] for point in size["curve"]]
+        axes.plot(minutes, [point[1] for point in size["curve"]], color=color, label=size["name"])
+        axes.plot(size["minutes"], size["perplexity"], "o", color=color)
+    axes.set(
+        yscale="log",
+        xlabel="minutes of training",
+        ylabel="held-out perplexity",
+        title="Sizes tried: level rate (line), after its fall (dot)",
+    )
+    _tidy(axes, [200, 250, 300, 400, 500])
+    axes.legend(frameon=False)
+    figure.savefig(path, dpi=130)
+    pyplot.close(figure)
+
+
+def draw_run(lines: list[dict[str, Any]], path: Path) -> None:
+    """Draw held-out perplexity of both directions against tokens."""
+    from matplotlib import pyplot  # noqa: PLC0415
+
+    points = [line for line in lines if line["kind"] == "heldout"]
+    tokens = [point["tokens"] / 1e6 for point in points]
+    figure, axes = pyplot.subplots(figsize=(7.5, 4.2), layout="constrained")
+    for side, color in (("forward", BLUE), ("backward", ORANGE)):
+        axes.plot(
+            tokens, [point[f"{side}_perplexity"] for point in points], color=color, label=side
+        )
+    axes.set(
+        yscale="log",
+        xlabel="million tokens",
+        ylabel="held-out perplexity",
+        title="The run of the model that ships",
+    )
+    _tidy(axes, [100, 120, 150, 200, 250, 300, 400, 500])
+    axes.legend(frameon=False)
+    figure.savefig(path, dpi=130)
+    pyplot.close(figure)
+
+
+def draw_layers(results: dict[str, Any], path: Path) -> None:
+    """Draw what each layer knows of tags and of senses, beside guesses without it."""
+    from matplotlib import pyplot  # noqa: PLC0415
+
+    tags = {score["name"]: 100 * score["test"]["overall"] for score in results["tags"]}
+    senses = {name: scores["all"] for name, scores in results["senses"]["f1"].items()}
+    figure, all_axes = pyplot.subplots(1, 2, figsize=(9, 3.8), layout="constrained")
+    for axes, values, baselines, title in (
+        (all_axes[0], tags, ("most frequent tag", "word vectors"), "parts of speech, accuracy"),
+        (
+            all_axes[1],
+            senses,
+            ("most frequent sense", "GloVe of the words around"),
+            "word senses, F1",
+        ),
+    ):
+        layers = [name for name in values if name.startswith("layer ")]
+        axes.bar(layers, [values[name] for name in layers], color=BLUE, width=0.6)
+        for name, style in zip(baselines, ("--", ":"), strict=True):
+            axes.axhline(values[name], color=ORANGE, linestyle=style, label=name)
+        shown = [values[name] for name in (*layers, *baselines)]
+        axes.set(title=title, ylim=(min(shown) - 3, max(shown) + 2))
+        _hide_frame(axes)
+        axes.legend(frameon=False, fontsize=8)
+    figure.savefig(path, dpi=130)
+    pyplot.close(figure)
+
+
+def _tidy(axes: Any, ticks: list[float]) -> None:
+    from matplotlib import ticker  # noqa: PLC0415
+
+    low, high = axes.get_ylim()
+    axes.set_yticks([tick for tick in ticks if low <= tick <= high])
+    axes.yaxis.set_major_formatter(ticker.FormatStrFormatter("%d"))
+    axes.yaxis.set_minor_locator(ticker.NullLocator())
+    axes.grid(axis="y", alpha=0.3)
+    _hide_frame(axes)
+
+
+def _hide_frame(axes: Any) -> None:
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+
+
+def main() -> None:
+    """Write tables and pictures."""
+    results = json.loads((FOLDER / "results.json").read_text())
+    sizes = json.loads((FOLDER / "sizes.json").read_text())
+    lines = [json.loads(line) for line in (FOLDER / "metrics.jsonl").read_text().splitlines()]
+    PAGE.write_text(fill(PAGE.read_text(), make_tables(results, sizes)))
+    draw_sizes(sizes, FOLDER / "sizes.png")
+    draw_run(lines, FOLDER / "curve.png")
+    draw_layers(results, FOLDER / "layers.png")
+
+
+def make_tables(results: dict[str, Any], sizes: list[dict[str, Any]]) -> dict[str, str]:
+    """Return all tables by name."""
+    return {
+        "sizes": show_sizes(sizes),
+        "perplexity": show_perplexity(results),
+        "tags": show_tags(results),
+        "senses": show_senses(results),
+        "words by sense": show_words(results, "SemCor senses"),
+        "words by part of speech": show_words(results, "EWT parts of speech"),
+    }
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,200 @@
+"""`elmore probe senses`: how well a model's vectors tell word senses apart."""
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from itertools import chain, islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from elmore.cli import options
+from elmore.config import Precision
+from elmore.errors import DataError
+
+if TYPE_CHECKING:
+    from elmore.tasks.nearest_sense import Score, SenseUse, Views
+    from elmore.tasks.sense_data import Lemma, SenseSentence
+
+Rows = dict[str, dict[str, "Score"]]  # by view or baseline, then by test set
+
+
+def probe_senses_command(
+    train: Annotated[
+        Path,
+        typer.Argument(
+            help="Text with senses: SemCor as .jsonl, or .data.xml with .gold.key.txt beside it "
+            "(compressed too)."
+        ),
+    ],
+    test: Annotated[
+        list[Path], typer.Argument(help="Test sets, in the same forms; two or more add up to all.")
+    ],
+    model: options.Model = None,
+    wordnet: Annotated[
+        Path | None,
+        typer.Option(help="WordNet's index.sense, for lemmas that the training text lacks."),
+    ] = None,
+    vectors: Annotated[
+        Path | None,
+        typer.Option(help="Static word vectors to compare with: GloVe's text form, or .npz."),
+    ] = None,
+    options_path: options.Options = None,
+    token_embeddings: options.TokenEmbeddings = None,
+    vocabulary: options.Vocabulary = None,
+    device: options.Device = "cpu",
+    precision: options.PrecisionOption = Precision.F32,
+    as_json: options.Json = False,
+) -> None:
+    """Tell word senses by the nearest mean vector, layer by layer; F1 in percent.
+
+    A sense is the mean vector of its uses in the training text; each target of a test gets the
+    sense of its lemma that is nearest. Without --wordnet, a target whose lemma the training text
+    lacks gets no answer.
+
+    For example:
+
+        elmore probe senses semcor.jsonl.xz senseval2.data.xml --model model/
+
+        elmore probe senses semcor.jsonl.xz one.data.xml two.data.xml --wordnet index.sense
+    """
+    from elmore.tasks.sense_data import read_first_senses, read_sense_sentences  # noqa: PLC0415
+    from elmore.tasks.word_vectors import read_word_vectors  # noqa: PLC0415
+
+    tests = {name: list(read_sense_sentences(path)) for name, path in _name_tests(test).items()}
+    for name, sentences in tests.items():
+        if not any(sentence.targets for sentence in sentences):
+            raise DataError(f"the test set {name} has no word with a sense; give one that has some")
+    first_senses = None if wordnet is None else read_first_senses(wordnet)
+    words = None if vectors is None else read_word_vectors(vectors)
+    training = read_sense_sentences(train)
+    training = chain(list(islice(training, 1)), training)
+    embedder = options.load_embedder(
+        model,
+        options=options_path,
+        token_embeddings=token_embeddings,
+        vocabulary=vocabulary,
+        device=device,
+        precision=precision,
+    )
+    from elmore.tasks.nearest_sense import (  # noqa: PLC0415  brings torch
+        embed_sentences,
+        find_static_uses,
+        find_uses,
+        make_views,
+    )
+
+    with _counting_sentences() as count:
+        rows = _probe(
+            training,
+            tests,
+            find_uses=lambda sentences: find_uses(embed_sentences(embedder, count(sentences))),
+            views=make_views(embedder.num_layers),
+            first_senses=first_senses,
+        )
+        if not rows:
+            raise DataError(f"{train} has no word with a sense; give a text that has some")
+        if words is not None:
+            rows |= _probe(
+                read_sense_sentences(train),
+                tests,
+                find_uses=lambda sentences: find_static_uses(count(sentences), words),
+                views={"static vectors around": [1.0]},
+                first_senses=first_senses,
+            )
+    if as_json:
+        facts = {name: {"tests": f1, "all": all_f1} for name, f1, all_f1 in _list_f1(rows)}
+        print(json.dumps({"num_targets": _count_targets(rows), "f1": facts}))
+    else:
+        _print_table(rows)
+
+
+def _name_tests(paths: list[Path]) -> dict[str, Path]:
+    """Call each test set by its file's name up to the first dot, or by its path if that is taken.
+
+    >>> list(_name_tests([Path("a/one.data.xml"), Path("two.jsonl")]))
+    ['one', 'two']
+    """
+    named = {path.name.partition(".")[0]: path for path in paths}
+    return named if len(named) == len(paths) else {str(path): path for path in paths}
+
+
+def _probe(
+    training: Iterable["SenseSentence"],
+    tests: dict[str, list["SenseSentence"]],
+    *,
+    find_uses: Callable[[Iterable["SenseSentence"]], Iterable["SenseUse"]],
+    views: "Views",
+    first_senses: "dict[Lemma, str] | None",
+) -> Rows:
+    """Score baselines and views on every test; nothing if the training text has no senses."""
+    from elmore.tasks.nearest_sense import SenseSums, score_baselines, score_views  # noqa: PLC0415
+
+    trained = SenseSums(find_uses(training))
+    rows: Rows = {}
+    for name, sentences in tests.items() if trained else ():
+        targets = (target for sentence in sentences for target in sentence.targets)
+        for row, score in {
+            **score_baselines(targets, trained, first_senses=first_senses),
+            **score_views(find_uses(sentences), trained, views=views, first_senses=first_senses),
+        }.items():
+            rows.setdefault(row, {})[name] = score
+    return rows
+
+
+def _list_f1(rows: Rows) -> Iterator[tuple[str, dict[str, float], float]]:
+    """Yield each row's name, its F1 in percent on every test, and on all of them together."""
+    for name, scores in rows.items():
+        first, *others = scores.values()
+        together = sum(others, start=first)
+        yield name, {test: 100 * score.f1 for test, score in scores.items()}, 100 * together.f1
+
+
+def _count_targets(rows: Rows) -> dict[str, int]:
+    scores = next(iter(rows.values()))
+    return {test: score.num_targets for test, score in scores.items()}
+
+
+@contextmanager
+def _counting_sentences() -> Iterator[
+    Callable[[Iterable["SenseSentence"]], Iterator["SenseSentence"]]
+]:
+    """Count the sentences read, on a terminal."""
+    from rich import progress  # noqa: PLC0415  takes time, and `elmore --help` has no use for it
+    from rich.console import Console  # noqa: PLC0415
+
+    console = Console(stderr=True)
+    with progress.Progress(
+        progress.SpinnerColumn(),
+        progress.TextColumn("reading"),
+        progress.TextColumn("{task.completed:,} sentences"),
+        progress.TimeElapsedColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    ) as bar:
+        task = bar.add_task("reading", total=None)
+
+        def count(sentences: Iterable["SenseSentence"]) -> Iterator["SenseSentence"]:
+            for sentence in sentences:
+                bar.advance(task)
+                yield sentence
+
+        yield count
+
+
+def _print_table(rows: Rows) -> None:
+    from rich.console import Console  # noqa: PLC0415
+    from rich.table import Table  # noqa: PLC0415
+
+    num_targets = _count_targets(rows)
+    table = Table("F1")
+    for test, number in num_targets.items():
+        table.add_column(f"{test}\n({number:,})", justify="right")
+    if len(num_targets) > 1:
+        table.add_column(f"all\n({sum(num_targets.values()):,})", justify="right")
+    for name, f1, all_f1 in _list_f1(rows):
+        values = [*f1.values(), all_f1] if len(num_targets) > 1 else f1.values()
+        table.add_row(name, *(f"{value:.1f}" for value in values))
+    Console().print(table)

@@ -1,0 +1,130 @@
+"""`elmore probe tags`: what each layer of a model knows of tags."""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from elmore.cli import options
+from elmore.config import Precision
+
+if TYPE_CHECKING:
+    from elmore.tasks.layer_views import TagScore
+
+
+def probe_tags_command(
+    train: Annotated[
+        Path, typer.Argument(help="Tagged sentences to learn from (.gz, .xz, .bz2, .zst too).")
+    ],
+    dev: Annotated[Path, typer.Argument(help="Those that say when to stop.")],
+    test: Annotated[Path, typer.Argument(help="Those to be tested on.")],
+    model: options.Model = None,
+    column: Annotated[
+        str,
+        typer.Option(
+            help="Where the tags are: upos, xpos or deprel of CoNLL-U; or the number of a column, "
+            "in files with the token in column 1 and a blank line between sentences."
+        ),
+    ] = "upos",
+    vectors: Annotated[
+        Path | None,
+        typer.Option(
+            help="Static word vectors to compare with: GloVe's text, or .npz with the arrays "
+            "words and vectors."
+        ),
+    ] = None,
+    seed: Annotated[
+        int, typer.Option(min=0, help="Of the order in which tokens are learned from.")
+    ] = 0,
+    options_path: options.Options = None,
+    token_embeddings: options.TokenEmbeddings = None,
+    vocabulary: options.Vocabulary = None,
+    device: options.Device = "cpu",
+    precision: options.PrecisionOption = Precision.F32,
+    as_json: options.Json = False,
+) -> None:
+    """Measure what a linear classifier can tell of tags from each layer's vectors alone.
+
+    Beside the layers: their average, a mix learned with the classifier, static word vectors if
+    given, and the tag a word mostly has. Unseen words are those that TRAIN does not have.
+
+    For example:
+
+        elmore probe tags train.conllu dev.conllu test.conllu --model model/
+
+        elmore probe tags eng.train eng.testa eng.testb --column 2 --vectors glove.6B.50d.txt
+    """
+    from elmore.tasks.tagged_data import read_tagged  # noqa: PLC0415  brings no torch yet
+
+    # What is wrong with the data should be known before a model is loaded.
+    tagged = {
+        part: read_tagged(path, column=column)
+        for part, path in (("train", train), ("dev", dev), ("test", test))
+    }
+    from elmore.tasks.layer_views import TaggedParts, score_views  # noqa: PLC0415  brings torch
+    from elmore.tasks.linear_probe import ProbeSettings  # noqa: PLC0415
+    from elmore.tasks.word_vectors import read_word_vectors  # noqa: PLC0415
+
+    words = read_word_vectors(vectors) if vectors is not None else None
+    embedder = options.load_embedder(
+        model,
+        options=options_path,
+        token_embeddings=token_embeddings,
+        vocabulary=vocabulary,
+        device=device,
+        precision=precision,
+    )
+    with _showing_progress() as on_progress:
+        scores = score_views(
+            TaggedParts(**tagged),
+            embedder,
+            words=words,
+            settings=ProbeSettings(seed=seed),
+            on_progress=on_progress,
+        )
+    if as_json:
+        print(json.dumps({"column": column, "seed": seed, "scores": [*map(asdict, scores)]}))
+    else:
+        _print_table(scores)
+
+
+@contextmanager
+def _showing_progress() -> Iterator[Callable[[str], None]]:
+    """Say on a terminal what is being done."""
+    from rich import progress  # noqa: PLC0415  takes time, and `elmore --help` has no use for it
+    from rich.console import Console  # noqa: PLC0415
+
+    console = Console(stderr=True)
+    with progress.Progress(
+        progress.SpinnerColumn(),
+        progress.TextColumn("{task.description}"),
+        progress.TimeElapsedColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    ) as bar:
+        task = bar.add_task("reading", total=None)
+        yield lambda text: bar.update(task, description=text)
+
+
+def _print_table(scores: "list[TagScore]") -> None:
+    from rich.console import Console  # noqa: PLC0415
+    from rich.table import Table  # noqa: PLC0415
+
+    table = Table("", title=None)
+    for heading in ("dev", "test", "test, unseen words"):
+        table.add_column(heading, justify="right")
+    for score in scores:
+        shown = (score.dev.overall, score.test.overall, score.test.unseen)
+        table.add_row(score.name, *("-" if share is None else f"{share:.2%}" for share in shown))
+    Console().print(table)
+    test = scores[0].test
+    print(f"{test.num_tokens:,} test tokens, {test.num_unseen:,} of them unseen words")
+    for score in scores:
+        if score.shares is not None:
+            shares = ", ".join(f"{share:.3f}" for share in score.shares)
+            print(f"{score.name}: {shares} of layer 0 to {len(score.shares) - 1}")

@@ -6,13 +6,14 @@ Run it by `make demo`.
 import sys
 from pathlib import Path
 
+import numpy as np
 from rich.console import Console
 from rich.table import Table
 
 import elmore
 from elmore.embed.embedder import Embedder
 from elmore.embed.job import embed_to_file
-from elmore.explore.neighbors import collect_contexts
+from elmore.explore.neighbors import Context, collect_contexts
 from elmore.text.files import TextForm, read_sentences
 
 HERE = Path(__file__).parent
@@ -21,22 +22,20 @@ WORDS = ("bank", "play", "spring", "light")
 
 
 def main() -> None:
-    """Embed the example sentences with the default model."""
+    """Embed the example sentences with the model that comes with elmore."""
     console = Console()
     embedder = elmore.load()
     about = embedder.model.config.about
     sentences = list(read_sentences(HERE / "sentences.txt", form=TextForm.RAW))
     console.print(f"model {about.name}: {embedder.num_layers} layers of {embedder.vector_dim}")
-    if not about.is_trained:
-        console.print(
-            "[bold]This model is untrained[/bold]: its weights are random, from a fixed seed. "
-            "That a word's vectors differ between contexts is how ELMo works; which of them are "
-            "close means nothing until a trained model is used."
-        )
-    table = Table(title="cosine of each use of a word with its first use")
-    table.add_column("alone", justify="right")
-    table.add_column("in context", justify="right")
+    console.print(
+        "Alone, before its sentence is read, a word has one vector, whatever it means. In its "
+        "sentence, this is the other use that each use is closest to:"
+    )
+    table = Table()
     table.add_column("use")
+    table.add_column("closest other use")
+    table.add_column("cosine", justify="right")
     for word in WORDS:
         add_uses(table, embedder, word, sentences)
     console.print(table)
@@ -49,14 +48,21 @@ def main() -> None:
 
 
 def add_uses(table: Table, embedder: Embedder, word: str, sentences: list[list[str]]) -> None:
-    """Compare the uses of a word: its vector below the LSTMs, and on top of them."""
-    contexts, alone = collect_contexts(embedder, word, sentences, mix=0)
-    _, in_context = collect_contexts(embedder, word, sentences, mix="top")
+    """Find for each use of a word the one that is closest to it in the top layer."""
+    contexts, vectors = collect_contexts(embedder, word, sentences, mix="top")
+    cosines = vectors @ vectors.T
+    np.fill_diagonal(cosines, -1.0)
     table.add_section()
-    for context, low, high in zip(contexts, alone, in_context, strict=True):
-        marked = [*context.tokens]
-        marked[context.position] = f"[bold]\\[{marked[context.position]}][/bold]"
-        table.add_row(f"{low @ alone[0]:.3f}", f"{high @ in_context[0]:.3f}", " ".join(marked))
+    for context, row in zip(contexts, cosines, strict=True):
+        closest = int(row.argmax())
+        table.add_row(mark_word(context), mark_word(contexts[closest]), f"{row[closest]:.2f}")
+
+
+def mark_word(context: Context) -> str:
+    """Return a sentence with brackets around the word."""
+    tokens = [*context.tokens]
+    tokens[context.position] = f"[bold]\\[{tokens[context.position]}][/bold]"
+    return " ".join(tokens)
 
 
 if __name__ == "__main__":

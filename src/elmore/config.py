@@ -39,6 +39,14 @@ class Precision(StrEnum):
     INT8 = "int8"
 
 
+class Store(StrEnum):
+    """How weights lie on disk; whatever they lie in, they are read in single precision."""
+
+    F32 = "f32"
+    F16 = "f16"
+    BF16 = "bf16"
+
+
 class StatePolicy(StrEnum):
     """What the LSTMs remember when a sentence begins."""
 

@@ -1,12 +1,20 @@
 import json
+from dataclasses import replace
 
 import h5py
 import pytest
 
 import elmore
+from elmore.config import About, Store
+from elmore.weights.elmo_model import ElmoModel
+from elmore.weights.language_model import load_language_model
 from elmore.weights.loading import load_model
+from elmore.weights.model_folder import find_store
 from tests import tiny
+from tests.pretrain.slow_language_model import WORDS, make_language_model
 from tests.weights import peer_files
+
+SOFTMAX_FILES = ["softmax.json", "softmax.safetensors", "softmax_words.txt"]
 
 
 @pytest.fixture
@@ -41,6 +49,9 @@ def test_a_model_may_be_converted_again_into_its_folder(folder, elmore_command):
         (("words", "--to", "bilm-tf", "--out", "w.hdf5"), "this model has both"),
         (("model",), "Missing option"),
         (("model", "--to", "bilm-tf", "--out", "w.txt"), "ends in .hdf5 or .h5"),
+        (("model", "--to", "bilm-tf", "--out", "w.hdf5", "--store", "f16"), "bilm-tf has no f16"),
+        (("model", "--out", "x", "--store", "f8"), "'f8' is not one of"),
+        (("model", "--out", "x", "--options", "options.json"), "has all it needs"),
     ],
 )
 def test_a_mistake_is_one_sentence_and_status_two(folder, elmore_command, arguments, message):
@@ -50,6 +61,137 @@ def test_a_mistake_is_one_sentence_and_status_two(folder, elmore_command, argume
     assert (result.status, result.out) == (2, "")
     assert message in " ".join(result.err.split())
     assert sorted(folder.iterdir()) == before
+
+
+# The softmax, and half precision.
+
+
+@pytest.fixture
+def predicting(folder):
+    """A folder with a model `lm` that has a softmax, and a text."""
+    make_language_model().save(folder / "lm", run={"steps": 7})
+    (folder / "text.txt").write_text("the cat sat on the mat .\n")
+    return folder
+
+
+@pytest.mark.parametrize("store", list(Store))
+def test_the_softmax_goes_along_in_every_store(store, predicting, elmore_command):
+    result = elmore_command("convert", "lm", "--out", "new", "--store", store, "--json")
+    assert result.err == ""
+    assert {f"new/{name}" for name in SOFTMAX_FILES} < set(result.json["written"])
+    for name in ("model", "softmax"):
+        assert find_store(predicting / "new" / f"{name}.safetensors") == store
+    loaded = load_language_model("new")
+    assert (loaded.words, loaded.run) == (WORDS, {"steps": 7})
+    is_same = loaded.elmo.fingerprint() == make_language_model().elmo.fingerprint()
+    assert is_same == (store == "f32")
+    measured = [
+        elmore_command("evaluate", "text.txt", "--model", name, "--json").json["perplexity"]
+        for name in ("lm", "new")
+    ]
+    assert measured[1] == pytest.approx(measured[0], rel=0.05)
+    elmore_command("convert", "new", "--out", "again", "--store", store)
+    for path in (predicting / "new").iterdir():
+        assert (predicting / "again" / path.name).read_bytes() == path.read_bytes()
+
+
+def test_from_zeros_the_softmax_still_belongs_to_its_weights(predicting, elmore_command):
+    assert elmore_command("convert", "lm", "--out", "new", "--from-zeros").status == 0
+    loaded = load_language_model("new")
+    assert not loaded.elmo.bilm.initial_cell.any()
+
+
+def test_the_softmax_can_be_left_out_also_where_one_was(predicting, elmore_command):
+    elmore_command("convert", "lm", "--out", "new")
+    assert (predicting / "new" / "softmax.json").exists()
+    result = elmore_command("convert", "lm", "--out", "new", "--no-softmax")
+    assert (result.status, result.err.count("note")) == (0, 0)
+    assert peer_files.names(predicting / "new") == ["README.md", "config.json", "model.safetensors"]
+    assert load_model("new").fingerprint() == load_model("lm").fingerprint()
+    elmore_command("convert", "lm", "--out", "new")
+    elmore_command("convert", "model", "--out", "new")  # which has none
+    assert "softmax.json" not in peer_files.names(predicting / "new")
+
+
+def test_bilm_tf_leaves_the_softmax_behind_and_that_is_said(predicting, elmore_command):
+    command = ("convert", "lm", "--to", "bilm-tf", "--from-zeros", "--out", "w.hdf5")
+    assert "no place for a softmax" in elmore_command(*command).err
+    assert "softmax" not in elmore_command(*command, "--no-softmax").err
+    command = ("convert", "model", "--to", "bilm-tf", "--out", "v.hdf5", "--overwrite")
+    assert "softmax" not in elmore_command(*command).err
+
+
+def test_a_softmax_of_other_weights_is_refused_with_a_remedy_that_works(predicting, elmore_command):
+    tiny.model(seed=8).save_pretrained("lm")
+    result = elmore_command("convert", "lm", "--out", "new")
+    assert result.status == 2
+    assert "belongs to other weights" in result.err
+    assert "--no-softmax" in result.err
+    assert not (predicting / "new").exists()
+    assert elmore_command("convert", "lm", "--out", "new", "--no-softmax").status == 0
+
+
+def test_a_number_too_large_for_f16_is_named_and_bf16_holds_it(predicting, elmore_command):
+    model = ElmoModel.from_pretrained("model")
+    model.bilm.forward_lm[0].input_weight.data[1, 1] = 7e4
+    model.save_pretrained("large")
+    result = elmore_command("convert", "large", "--out", "new", "--store", "f16")
+    assert (result.status, (predicting / "new").exists()) == (2, False)
+    message = " ".join(result.err.split())
+    assert "weight 'forward_lm.0.input_weight' has the number 70000" in message
+    assert "store it as bf16" in message
+    assert elmore_command("convert", "large", "--out", "new", "--store", "bf16").status == 0
+
+
+@pytest.mark.parametrize("is_adaptive", [False, True])
+@pytest.mark.parametrize("store", ["f32", "f16"])
+def test_info_tells_of_the_softmax(store, is_adaptive, predicting, elmore_command):
+    make_language_model(is_adaptive=is_adaptive).save("lm", store=store)
+    facts = elmore_command("info", "lm", "--json").json
+    wanted = {
+        "stored": store,
+        "stored_bytes": (predicting / "lm" / "model.safetensors").stat().st_size,
+        "has_softmax": True,
+        "softmax_kind": "adaptive" if is_adaptive else "words",
+        "softmax_words": 12,
+        "softmax_stored": store,
+        "softmax_bytes": sum((predicting / "lm" / name).stat().st_size for name in SOFTMAX_FILES),
+        "softmax_fits": True,
+    }
+    assert wanted.items() <= facts.items()
+    shown = [line.split() for line in elmore_command("info", "lm").out.splitlines()]
+    assert ["softmax", "stored", store] in shown
+    assert ["softmax", "bytes", f"{wanted['softmax_bytes']:,}"] in shown
+
+
+def test_info_reads_no_weight_of_the_softmax(predicting, elmore_command):
+    path = predicting / "lm" / "softmax.safetensors"
+    facts = elmore_command("info", "lm", "--json").json
+    content = path.read_bytes()
+    start = 8 + int.from_bytes(content[:8], "little")
+    path.write_bytes(content[:start] + b"\xff" * (len(content) - start))  # none of it a number
+    assert elmore_command("info", "lm", "--json").json == facts
+    path.unlink()  # as of a hub model that was never asked to predict
+    facts = elmore_command("info", "lm", "--json").json
+    assert (facts["softmax_words"], facts["softmax_stored"]) == (12, None)
+
+
+def test_info_of_a_model_without_a_softmax_says_so(predicting, elmore_command):
+    facts = elmore_command("info", "model", "--json").json
+    assert (facts["stored"], facts["has_softmax"]) == ("f32", False)
+    assert not [name for name in facts if name.startswith("softmax")]
+    elmore_command("convert", "model", "--to", "bilm-tf", "--out", "w.hdf5")
+    facts = elmore_command("info", "w.hdf5", "--json").json
+    assert (facts["stored"], facts["has_softmax"]) == (None, False)
+
+
+def test_info_tells_a_softmax_of_other_weights(predicting, elmore_command):
+    tiny.model(seed=8).save_pretrained("lm")
+    assert elmore_command("info", "lm", "--json").json["softmax_fits"] is False
+    (predicting / "lm" / "softmax.json").unlink()
+    result = elmore_command("info", "lm")
+    assert (result.status, result.out) == (2, "")
+    assert "interrupted" in result.err
 
 
 def test_info_tells_sizes(folder, elmore_command):
@@ -76,5 +218,13 @@ def test_what_was_assumed_about_a_model_is_said(folder, elmore_command):
     assert "no architecture file" in elmore_command("convert", "many", "--out", "new").err
 
 
-def test_info_of_the_default_model_says_that_it_is_untrained(elmore_command):
-    assert "random" in elmore_command("info").out
+def test_info_without_a_name_is_of_the_model_that_comes_with_elmore(elmore_command):
+    facts = elmore_command("info", "--json").json
+    assert facts["hash"] == load_model().fingerprint()
+    assert facts["stored"] in list(Store)
+
+
+def test_info_of_an_untrained_model_says_so(folder, elmore_command):
+    config = replace(tiny.byte_config(), about=About(is_trained=False))
+    tiny.model(config).save_pretrained(folder / "untrained")
+    assert "random" in elmore_command("info", "untrained").out

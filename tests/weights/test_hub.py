@@ -8,14 +8,18 @@ from typing import Any
 
 import huggingface_hub
 import pytest
+import torch
 from huggingface_hub import HfApi
 from huggingface_hub.errors import LocalEntryNotFoundError
 
 from elmore.errors import ModelError
 from elmore.weights.elmo_model import ElmoModel
 from elmore.weights.hub import find_folder
+from elmore.weights.language_model import load_language_model
 from elmore.weights.loading import load_model
+from elmore.weights.model_folder import find_store
 from tests import tiny
+from tests.pretrain.slow_language_model import make_language_model
 from tests.weights import peer_files
 
 
@@ -118,25 +122,80 @@ def test_whatever_the_hub_says_becomes_one_sentence(error, monkeypatch):
     assert "\n" not in str(caught.value)
 
 
-def test_a_model_is_pushed_with_all_its_files(tmp_path, monkeypatch):
-    uploaded: dict[str, Any] = {}
+@pytest.fixture
+def hub(tmp_path, monkeypatch) -> dict[str, Any]:
+    """A stand-in for the hub: what it was asked, and in `uploaded` what it was given."""
+    asked: dict[str, Any] = {}
 
-    def create_repo(self: HfApi, *, repo_id: str, **_: Any) -> SimpleNamespace:
+    def create_repo(self: HfApi, *, repo_id: str, **options: Any) -> SimpleNamespace:
+        asked.update(token=self.token, **options)
         return SimpleNamespace(repo_id=repo_id)
 
     def upload_folder(self: HfApi, *, repo_id: str, folder_path: Path, **options: Any) -> str:
-        uploaded.update(repo_id=repo_id, **options)
+        asked.update(repo_id=repo_id, **options)
         shutil.copytree(folder_path, tmp_path / "uploaded")
         return f"https://hub/{repo_id}"
 
     monkeypatch.setattr(HfApi, "create_repo", create_repo)
     monkeypatch.setattr(HfApi, "upload_folder", upload_folder)
+    return asked
+
+
+def test_a_model_is_pushed_with_all_its_files(hub, tmp_path):
     model = tiny.model(tiny.word_and_char_config())
     assert model.push_to_hub("me/tiny", commit_message="first") == "https://hub/me/tiny"
-    assert (uploaded["repo_id"], uploaded["commit_message"]) == ("me/tiny", "first")
+    assert (hub["repo_id"], hub["commit_message"]) == ("me/tiny", "first")
     files = ["README.md", "characters.txt", "config.json", "model.safetensors", "vocabulary.txt"]
     assert peer_files.names(tmp_path / "uploaded") == files
     assert load_model(tmp_path / "uploaded").fingerprint() == model.fingerprint()
+
+
+@pytest.mark.parametrize("store", ["f32", "f16"])
+def test_a_language_model_is_pushed_whole(store, hub, tmp_path):
+    model = make_language_model()
+    options = {"private": True, "token": "t", "branch": "b", "create_pr": True}
+    assert model.push_to_hub("me/lm", store=store, **options) == "https://hub/me/lm"
+    assert {
+        "private": True,
+        "token": "t",
+        "revision": "b",
+        "create_pr": True,
+    }.items() <= hub.items()
+    model.save(tmp_path / "saved", store=store)
+    assert peer_files.names(tmp_path / "uploaded") == peer_files.names(tmp_path / "saved")
+    for path in (tmp_path / "saved").iterdir():
+        assert (tmp_path / "uploaded" / path.name).read_bytes() == path.read_bytes()
+    assert load_language_model(tmp_path / "uploaded").words == model.words
+
+
+def test_what_is_saved_in_half_precision_is_pushed_so(hub, tmp_path):
+    where = tiny.model().save_pretrained(tmp_path / "tiny", store="bf16", push_to_hub=True)
+    assert where == "https://hub/tiny"
+    for folder in ("tiny", "uploaded"):
+        assert find_store(tmp_path / folder / "model.safetensors") == "bf16"
+
+
+def test_a_model_that_cannot_be_saved_makes_no_repository(hub):
+    model = make_language_model()
+    with torch.no_grad():
+        model.softmax.weight[0, 0] = 1e9
+    with pytest.raises(ModelError, match="store it as bf16"):
+        model.push_to_hub("me/lm", store="f16")
+    assert hub == {}
+
+
+@pytest.mark.parametrize(
+    "error", [OSError("no route\nat all"), ValueError("a bad name"), OSError("")]
+)
+def test_a_hub_that_takes_nothing_is_one_sentence(error, monkeypatch):
+    def create_repo(*_: Any, **__: Any) -> None:
+        raise error
+
+    monkeypatch.setattr(HfApi, "create_repo", create_repo)
+    for model in (tiny.model(), make_language_model()):
+        with pytest.raises(ModelError, match=r"the hub did not take 'me/x'") as caught:
+            model.push_to_hub("me/x")
+        assert "\n" not in str(caught.value)
 
 
 def test_saving_can_push_at_once(tmp_path, monkeypatch):
@@ -151,4 +210,4 @@ def test_saving_can_push_at_once(tmp_path, monkeypatch):
         tiny.model().save_pretrained(tmp_path / "tiny", push_to_hub=True, private=True) == "where"
     )
     tiny.model().save_pretrained(tmp_path / "tiny", push_to_hub=True, repo_id="me/x")
-    assert pushed == [("tiny", {"private": True}), ("me/x", {})]
+    assert pushed == [("tiny", {"store": "f32", "private": True}), ("me/x", {"store": "f32"})]

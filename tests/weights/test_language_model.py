@@ -12,7 +12,7 @@ from safetensors.torch import load_file, save_file
 from elmore.embed.embedder import load
 from elmore.errors import ElmoreError, ModelError
 from elmore.weights.bilm_tf import write_bilm_tf
-from elmore.weights.language_model import LanguageModel, load_language_model
+from elmore.weights.language_model import LanguageModel, find_model, load_language_model
 from elmore.weights.loading import load_model
 from tests import tiny
 from tests.pretrain.slow_language_model import WORDS, make_language_model
@@ -292,3 +292,5 @@ def test_a_model_of_the_hub_is_fetched_with_its_softmax(tmp_path, monkeypatch):
     assert set(peer_files.names(tmp_path / "snapshot")) <= set(asked)
     load_model("owner/name")
     assert asked.count("softmax.safetensors") == 1
+    assert find_model("owner/name") == tmp_path / "snapshot"
+    assert (asked.count("softmax.json"), asked.count("softmax.safetensors")) == (2, 1)

@@ -2,12 +2,14 @@
 
 import json
 import os
+from dataclasses import replace
 
 import pytest
 
+from elmore.config import About
 from elmore.errors import ModelError
 from elmore.weights.describe import describe_model
-from elmore.weights.loading import default_model, load_model
+from elmore.weights.loading import load_model
 from tests import tiny
 from tests.weights import peer_files
 from tests.weights.peer_files import make_architecture, make_arrays, make_many_langs, make_options
@@ -90,7 +92,7 @@ def test_a_link_to_a_model_is_followed(tmp_path):
 
 
 def test_a_description_can_be_written_as_json_and_counts_every_weight(tmp_path):
-    model = default_model()
+    model = tiny.model(replace(tiny.byte_config(), about=About(is_trained=False)))
     facts = describe_model(model)
     assert json.loads(json.dumps(facts)) == facts
     assert facts["parameters"] == sum(weight.numel() for weight in model.bilm.parameters())

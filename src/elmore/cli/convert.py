@@ -4,11 +4,12 @@ import json
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from elmore.cli import options
+from elmore.config import Store
 from elmore.errors import ModelError
 
 
@@ -28,6 +29,14 @@ def convert(
         Path, typer.Option("--out", "-o", help="Model folder, or .hdf5 file with --to bilm-tf.")
     ],
     to: Annotated[Target, typer.Option(help="Format to write.")] = Target.ELMORE,
+    store: Annotated[
+        Store,
+        typer.Option(help="f16, bf16: weights in half the bytes, rounded to 11 and 8 bits."),
+    ] = Store.F32,
+    no_softmax: Annotated[
+        bool,
+        typer.Option("--no-softmax", help="Leave out the softmax: to embed, but not to predict."),
+    ] = False,
     options_path: options.Options = None,
     token_embeddings: options.TokenEmbeddings = None,
     vocabulary: options.Vocabulary = None,
@@ -44,7 +53,9 @@ def convert(
     ] = False,
     as_json: options.Json = False,
 ) -> None:
-    """Convert a model between formats; the vectors stay the same.
+    """Convert a model between formats; in f32 the vectors stay the same.
+
+    A model folder keeps the softmax of its source, if that has one.
 
     For example:
 
@@ -52,34 +63,51 @@ def convert(
 
         elmore convert many_langs_folder/ --out model/
 
+        elmore convert run/model --out small/ --store f16
+
         elmore convert model/ --to bilm-tf --out weights.hdf5
 
         elmore convert run/model --to bilm-tf --from-zeros --out weights.hdf5
     """
     from elmore.weights.bilm_tf import write_bilm_tf  # noqa: PLC0415  brings torch
+    from elmore.weights.language_model import find_model, load_language_model  # noqa: PLC0415
     from elmore.weights.loading import load_model  # noqa: PLC0415
     from elmore.weights.model_folder import check_target  # noqa: PLC0415
+    from elmore.weights.softmax_file import has_softmax, remove_softmax  # noqa: PLC0415
 
+    if to is Target.BILM_TF and store is not Store.F32:
+        raise typer.BadParameter(f"bilm-tf has no {store}; --store is of elmore's own folder")
     if to is Target.ELMORE:
         check_target(out)
         if out.exists() and Path(source).exists() and out.resolve() == Path(source).resolve():
             raise ModelError(f"{out} is the model itself; give another folder to write to")
-    model = load_model(
-        source, options=options_path, token_embeddings=token_embeddings, vocabulary=vocabulary
-    )
+    files: dict[str, Any] = {
+        "options": options_path,
+        "token_embeddings": token_embeddings,
+        "vocabulary": vocabulary,
+    }
+    # Files that go with HDF5 weights say that there is no softmax, or are refused on loading.
+    has_words = not no_softmax and not any(files.values()) and has_softmax(find_model(source))
+    predicting = load_language_model(source) if has_words and to is Target.ELMORE else None
+    model = predicting.elmo if predicting else load_model(source, **files)
     options.print_notes(model)
     if to is Target.BILM_TF:
         written = write_bilm_tf(model, out, overwrite=overwrite, from_zeros=from_zeros)
+        if has_words:
+            print(
+                "note: bilm-tf has no place for a softmax, so it stays behind; score and evaluate "
+                "need the original folder",
+                file=sys.stderr,
+            )
     else:
         if from_zeros:
             model.bilm.initial_hidden.zero_()
             model.bilm.initial_cell.zero_()
-        model.save_pretrained(out)
-        if (Path(source) / "softmax.json").exists():
-            print(
-                "note: the softmax stays behind; score and evaluate need the original folder",
-                file=sys.stderr,
-            )
+        if predicting:
+            predicting.save(out, store=store)
+        else:
+            model.save_pretrained(out, store=store)
+            remove_softmax(out)  # of a model that was here before
         written = sorted(path for path in out.iterdir() if path.is_file())
     if as_json:
         print(json.dumps({"written": [str(path) for path in written]}))

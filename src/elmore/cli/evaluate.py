@@ -42,9 +42,7 @@ def evaluate(
             help="Text file (.gz, .xz, .bz2, .zst too), - for standard input, or a prepared corpus."
         ),
     ],
-    model: Annotated[
-        str, typer.Option("--model", "-m", help="Model folder or hub id, with a softmax.")
-    ],
+    model: options.PredictingModel = None,
     state: Annotated[
         StatePolicy,
         typer.Option(
@@ -76,7 +74,7 @@ def evaluate(
 
     For example:
 
-        elmore evaluate heldout.txt --model model/
+        elmore evaluate heldout.txt
 
         elmore evaluate corpus/ --model model/ --part heldout --json
     """
@@ -162,7 +160,7 @@ def group_documents(sentences: Iterator[list[str]], *, by_sentence: bool) -> Ite
 
 
 def _measure(
-    model: str,
+    model: str | None,
     documents: Iterator[Document],
     state: StatePolicy,
     initial: Initial,

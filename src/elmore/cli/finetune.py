@@ -34,8 +34,15 @@ def finetune(
             "`elmore prepare --extend`, for which options about text have no meaning."
         ),
     ],
-    model: Annotated[str, typer.Option("--model", "-m", help="The model to begin with.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder of the run.")],
+    model: Annotated[
+        str | None,
+        typer.Option(
+            "--model",
+            "-m",
+            help="The model to begin with. Without it: the one that comes with elmore.",
+        ),
+    ] = None,
     epochs: Annotated[float, typer.Option(help="How often to read the text.")] = 1.0,
     max_new_words: Annotated[
         int, typer.Option(min=0, help="Most words of the domain to add to the vocabulary.")
@@ -62,6 +69,8 @@ def finetune(
     The model learns the domain's words, too. A published model has no softmax: it gets a new one.
 
     For example:
+
+        elmore finetune abstracts.txt --out acl/
 
         elmore finetune abstracts.txt --model run/model --out acl/
 
@@ -131,9 +140,13 @@ def finetune(
         _print_report(report, as_json=as_json)
 
 
-def _check_out(out: Path, model: str) -> None:
+def _check_out(out: Path, model: str | None) -> None:
     """Refuse to work in the folder of the model, or of a run that was no fine-tuning."""
-    if Path(model).exists() and Path(model).resolve().is_relative_to(out.resolve()):
+    if (
+        model is not None
+        and Path(model).exists()
+        and Path(model).resolve().is_relative_to(out.resolve())
+    ):
         raise ConfigError(f"the model {model} lies in {out}; give another folder for the run")
     if (out / "settings.json").exists() and not (out / WORDS).exists():
         raise ConfigError(f"{out} is the folder of another run; give a new one")

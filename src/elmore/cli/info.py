@@ -18,7 +18,7 @@ def info(
     vocabulary: options.Vocabulary = None,
     as_json: options.Json = False,
 ) -> None:
-    """Tell sizes, layers, memory and what a model was trained on.
+    """Tell sizes, layers, memory, what a model was trained on and whether it predicts words.
 
     For example:
 
@@ -27,12 +27,14 @@ def info(
         elmore info lm_weights.hdf5 --json
     """
     from elmore.weights.describe import describe_model  # noqa: PLC0415  brings torch
+    from elmore.weights.language_model import find_model  # noqa: PLC0415
     from elmore.weights.loading import load_model  # noqa: PLC0415
 
+    folder = find_model(source)
     model = load_model(
-        source, options=options_path, token_embeddings=token_embeddings, vocabulary=vocabulary
+        folder, options=options_path, token_embeddings=token_embeddings, vocabulary=vocabulary
     )
-    facts = describe_model(model)
+    facts = describe_model(model, folder=folder)
     if as_json:
         print(json.dumps(facts, indent=2, ensure_ascii=False))
         return

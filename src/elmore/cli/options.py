@@ -26,7 +26,16 @@ Model = Annotated[
         "--model",
         "-m",
         help="Model folder, bilm-tf weights (.hdf5), ELMoForManyLangs folder or hub id. "
-        "Without it: the default model.",
+        "Without it: the model that comes with elmore.",
+    ),
+]
+PredictingModel = Annotated[
+    str | None,
+    typer.Option(
+        "--model",
+        "-m",
+        help="Model folder or hub id, with a softmax. Without it: the model that comes with "
+        "elmore.",
     ),
 ]
 Options = Annotated[

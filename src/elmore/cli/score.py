@@ -19,13 +19,11 @@ if TYPE_CHECKING:
 
 
 def score(
-    model: Annotated[
-        str, typer.Option("--model", "-m", help="Model folder or hub id, with a softmax.")
-    ],
     text: Annotated[
         str | None,
         typer.Argument(help="Text file (.gz, .xz, .bz2, .zst too), or - for standard input."),
     ] = None,
+    model: options.PredictingModel = None,
     sentence: Annotated[
         str | None, typer.Option("--sentence", help="One sentence, in place of a text.")
     ] = None,
@@ -54,9 +52,9 @@ def score(
 
         elmore score letters.txt --model model/ --json
 
-        elmore score --model model/ --sentence "He sat on the bank of the river."
+        elmore score --sentence "He sat on the bank of the river."
 
-        elmore score --model model/ --gap "The ___ raised interest rates."
+        elmore score --gap "The ___ raised interest rates."
     """
     if [text, sentence, gap].count(None) != 2:
         raise typer.BadParameter("give one of: a text, --sentence, --gap")
@@ -85,7 +83,7 @@ def score(
 
 
 def _score_text(
-    model: str, text: str, sentences: Iterator[list[str]], *, device: str, as_json: bool
+    model: str | None, text: str, sentences: Iterator[list[str]], *, device: str, as_json: bool
 ) -> None:
     first = next(sentences, None)
     if first is None:
@@ -97,7 +95,7 @@ def _score_text(
         _print_score(found, as_json=as_json)
 
 
-def _load(model: str, device: str) -> "LanguageModel":
+def _load(model: str | None, device: str) -> "LanguageModel":
     from elmore.pretrain.pretrain import read_device  # noqa: PLC0415
     from elmore.weights.language_model import load_language_model  # noqa: PLC0415  brings torch
 

@@ -96,8 +96,8 @@ class StartingPoint:
         )
 
 
-def load_start(source: str | Path) -> StartingPoint:
-    """Load a model of any form, with its softmax if it has one."""
+def load_start(source: str | Path | None) -> StartingPoint:
+    """Load a model of any form, with its softmax if it has one; without a source, elmore's own."""
     try:
         loaded = load_language_model(source)
     except NoSoftmaxError:
@@ -112,7 +112,7 @@ def make_settings(elmo: ElmoModel, changes: Mapping[str, Any]) -> PretrainSettin
 
 
 def finetune_model(
-    source: str | Path,
+    source: str | Path | None,
     corpus: Corpus,
     folder: str | Path,
     *,

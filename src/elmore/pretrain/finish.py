@@ -124,7 +124,9 @@ def save_model(run: Run, report: RunReport) -> None:
         words=run.corpus.vocabulary,
         log_shares=find_log_shares(run.corpus.counts),
     )
-    language_model.save(run.folder / MODEL, run=report.to_json())
+    # A model may travel; where it was made is nobody's business.
+    facts = {name: fact for name, fact in report.to_json().items() if name != "model"}
+    language_model.save(run.folder / MODEL, run=facts)
     with replace_file(run.folder / REPORT) as temporary:
         write_json(temporary, report.to_json())
 

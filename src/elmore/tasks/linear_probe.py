@@ -120,20 +120,14 @@ def measure_moments(layer: Array) -> tuple[Tensor, Tensor]:
     Layers differ in scale by a lot, and a fixed learning rate and number of epochs would favour
     some scales: a probe is to tell what a layer knows, not how large its numbers are.
     """
-    # From the first row on, so that a constant dimension has a deviation of exactly 0.
-    origin = layer[0].astype(np.float64)
-    total = np.zeros_like(origin)
-    for chunk in _chunks(layer):
-        total += (chunk - origin).sum(axis=0)
-    mean = total / len(layer)
-    squares = np.zeros_like(origin)
-    for chunk in _chunks(layer):
-        squares += np.square(chunk - origin - mean).sum(axis=0)
+    # In double precision, sums of a constant dimension are exact, and its deviation is 0.
+    mean = sum(chunk.sum(axis=0, dtype=np.float64) for chunk in _chunks(layer)) / len(layer)
+    squares = sum(np.square(chunk - mean).sum(axis=0) for chunk in _chunks(layer))
     deviation = np.sqrt(squares / len(layer))
     if not np.isfinite(deviation).all():
         raise DataError("the vectors have numbers that are not finite; the model may be damaged")
     deviation[deviation < np.finfo(np.float32).tiny] = 1
-    return torch.from_numpy(origin + mean).float(), torch.from_numpy(deviation).float()
+    return torch.from_numpy(mean).float(), torch.from_numpy(deviation).float()
 
 
 def _chunks(layer: Array) -> Iterator[Array]:

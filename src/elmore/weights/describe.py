@@ -1,11 +1,17 @@
 """Facts about a model, for `elmore info`."""
 
+from pathlib import Path
+
 from elmore.weights.elmo_model import ElmoModel
 from elmore.weights.model_card import describe_tokens, describe_training
+from elmore.weights.model_folder import WEIGHTS, find_store
+from elmore.weights.softmax_file import describe_softmax, has_softmax
+
+Facts = dict[str, str | float | bool | None]
 
 
-def describe_model(model: ElmoModel) -> dict[str, str | float | bool | None]:
-    """Return sizes, layers, memory and origin of a model."""
+def describe_model(model: ElmoModel, *, folder: Path | None = None) -> Facts:
+    """Return sizes, layers, memory and origin of a model, and how it lies in its folder."""
     config = model.config
     num_weights = sum(weight.numel() for weight in model.bilm.parameters())
     num_bytes = sum(weight.numel() * weight.element_size() for weight in model.bilm.parameters())
@@ -31,6 +37,29 @@ def describe_model(model: ElmoModel) -> dict[str, str | float | bool | None]:
         "initial_state": "rest state" if has_rest_state else "zeros",
         "parameters": num_weights,
         "memory_bytes": num_bytes,
+        **_describe_files(model, folder),
         "hash": model.fingerprint(),
         "notes": config.about.notes,
+    }
+
+
+def _describe_files(model: ElmoModel, folder: Path | None) -> Facts:
+    """Tell how a model folder is stored; of other formats only that there is no softmax."""
+    weights = folder / WEIGHTS if folder else None
+    is_ours = weights is not None and weights.is_file()
+    facts: Facts = {
+        "stored": find_store(weights) if weights and is_ours else None,
+        "stored_bytes": weights.stat().st_size if weights and is_ours else None,
+        "has_softmax": bool(folder and is_ours and has_softmax(folder)),
+    }
+    if not folder or not facts["has_softmax"]:
+        return facts
+    softmax = describe_softmax(folder, dim=model.config.lstm.output_dim)
+    return {
+        **facts,
+        "softmax_kind": softmax.kind,
+        "softmax_words": softmax.num_words,
+        "softmax_stored": softmax.store,
+        "softmax_bytes": softmax.num_bytes,
+        "softmax_fits": softmax.model == model.fingerprint(),
     }

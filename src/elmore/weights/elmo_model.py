@@ -17,7 +17,7 @@ from elmore.errors import ModelError
 from elmore.model.empty_network import without_weights
 from elmore.text.batches import Batch, make_batch
 from elmore.text.characters import NUM_BYTE_UNITS
-from elmore.weights.hub import find_folder
+from elmore.weights.hub import find_folder, upload
 from elmore.weights.model_folder import read_folder, write_folder
 
 
@@ -90,8 +90,8 @@ class ElmoModel(
             digest.update(tensor.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes())
         return digest.hexdigest()
 
-    # The mixin's own two methods read a local config unchecked, and delete the config.json of
-    # whatever folder they are to write to, so both are replaced whole.
+    # The mixin's own methods read a local config unchecked, delete the config.json of whatever
+    # folder they are to write to, and know no store, so all three are replaced whole.
 
     @classmethod
     def from_pretrained(cls, pretrained_model_name_or_path: str | Path, **hub_options: Any) -> Self:
@@ -106,11 +106,15 @@ class ElmoModel(
         self,
         save_directory: str | Path,
         *,
+        store: str = "f32",
         repo_id: str | None = None,
         push_to_hub: bool = False,
         **hub_options: Any,
     ) -> str | None:
-        """Write a model folder; with `push_to_hub` upload it too, and return where it went."""
+        """Write a model folder; with `push_to_hub` upload it too, and return where it went.
+
+        Weights are stored as `f32`, `f16` or `bf16`, and read in single precision from any.
+        """
         self.require_weights()
         folder = Path(save_directory)
         write_folder(
@@ -119,10 +123,17 @@ class ElmoModel(
             tensors=self.bilm.state_dict(),
             characters=self.characters,
             words=self.words,
+            store=store,
         )
         if not push_to_hub:
             return None
-        return str(self.push_to_hub(repo_id or folder.name, **hub_options))
+        return self.push_to_hub(repo_id or folder.name, store=store, **hub_options)
+
+    def push_to_hub(self, repo_id: str, *, store: str = "f32", **hub_options: Any) -> str:
+        """Upload the biLM, and no softmax: that is what `LanguageModel.push_to_hub` adds."""
+        return upload(
+            lambda folder: self.save_pretrained(folder, store=store), repo_id, **hub_options
+        )
 
 
 def assemble_model(

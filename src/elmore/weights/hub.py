@@ -1,7 +1,9 @@
-"""Find a model's folder: here, or on the Hugging Face hub."""
+"""Find a model's folder, here or on the Hugging Face hub; put one there."""
 
 import re
+from collections.abc import Callable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from elmore.errors import ModelError
@@ -53,3 +55,35 @@ def _fetch(hub_id: str, **hub_options: Any) -> str:
             f"there is no folder {hub_id!r} here, and the hub gave no such model ({reason:.200}); "
             "check the name, and the network"
         ) from error
+
+
+def upload(
+    save: Callable[[Path], object],
+    repo_id: str,
+    *,
+    private: bool | None = None,
+    token: str | None = None,
+    branch: str | None = None,
+    **upload_options: Any,
+) -> str:
+    """Put the folder that `save` writes on the hub in one commit; return where it went."""
+    from huggingface_hub import HfApi  # noqa: PLC0415  a local model never needs it
+
+    api = HfApi(token=token)
+    with TemporaryDirectory() as name:
+        folder = Path(name) / "model"
+        save(folder)  # first, so that a model that cannot be saved leaves no empty repository
+        try:
+            repo_id = api.create_repo(repo_id=repo_id, private=private, exist_ok=True).repo_id
+            commit = api.upload_folder(
+                repo_id=repo_id, folder_path=folder, revision=branch, **upload_options
+            )
+        except TypeError:
+            raise  # an option that the hub does not have is the caller's bug
+        except Exception as error:  # the hub's library lets errors of several others through
+            reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+            raise ModelError(
+                f"the hub did not take {repo_id!r:.200} ({reason:.200}); check the name, the "
+                "network, and that you are logged in (hf auth login)"
+            ) from error
+    return str(commit)

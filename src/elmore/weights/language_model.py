@@ -1,7 +1,7 @@
 """A biLM with the softmax that it was trained with: what can tell how likely a text is."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,11 +11,12 @@ from torch import Tensor
 
 from elmore.errors import ModelError
 from elmore.weights.elmo_model import ElmoModel, assemble_model
-from elmore.weights.hub import find_folder
-from elmore.weights.loading import load_model
-from elmore.weights.model_folder import check_target
+from elmore.weights.hub import find_folder, upload
+from elmore.weights.loading import find_default, load_model
+from elmore.weights.model_folder import WEIGHTS, check_target, round_tensors
 from elmore.weights.softmax_file import (
     FILES,
+    SETTINGS,
     SavedSoftmax,
     Softmax,
     has_softmax,
@@ -41,7 +42,9 @@ class LanguageModel:
         self.softmax.to(device)
         return self
 
-    def save(self, folder: str | Path, *, run: Mapping[str, Any] | None = None) -> None:
+    def save(
+        self, folder: str | Path, *, run: Mapping[str, Any] | None = None, store: str = "f32"
+    ) -> None:
         """Write a model folder with a softmax, all of it or nothing that would be believed."""
         folder = Path(folder)
         check_target(folder)
@@ -54,34 +57,46 @@ class LanguageModel:
             softmax=self.softmax,
             words=self.words,
             log_shares=self.log_shares,
-            model=_fingerprint_on_disk(self.elmo),
+            model=_fingerprint_on_disk(self.elmo, store=store),
             run=_plain(self.run if run is None else run),
         )
-        with replace_softmax(folder, saved):
-            self.elmo.save_pretrained(folder)
+        with replace_softmax(folder, saved, store=store):
+            self.elmo.save_pretrained(folder, store=store)
+
+    def push_to_hub(self, repo_id: str, *, store: str = "f32", **hub_options: Any) -> str:
+        """Upload the model folder with its softmax; return where it went."""
+        return upload(lambda folder: self.save(folder, store=store), repo_id, **hub_options)
 
 
 class NoSoftmaxError(ModelError):
     """A model can embed, but predicts no words."""
 
 
-def load_language_model(source: str | Path) -> LanguageModel:
-    """Load a model folder or a hub id whose model has a softmax."""
+def find_model(source: str | Path | None, *, softmax_files: Sequence[str] = (SETTINGS,)) -> Path:
+    """Return where a model is; of a softmax on the hub, only the named files are fetched."""
+    if source is None:
+        return find_default()
     is_fetched = not _is_here(source)
     folder = find_folder(source)
     if is_fetched:
-        _fetch_softmax(str(source))
-    if not folder.is_dir() or not has_softmax(folder):
+        _fetch_softmax(str(source), softmax_files)
+    return folder
+
+
+def load_language_model(source: str | Path | None = None) -> LanguageModel:
+    """Load a model folder or a hub id whose model has a softmax; without one, elmore's own."""
+    folder = find_model(source, softmax_files=FILES)
+    if not has_softmax(folder):
         raise NoSoftmaxError(
-            f"the model at {str(source)!r:.200} has no softmax, so it predicts no words (published "
-            "models come without one); train or fine-tune one with elmore to score text"
+            f"the model at {str(source or folder)!r:.200} has no softmax, so it predicts no words "
+            "(published models come without one); train or fine-tune one with elmore to score text"
         )
     elmo = load_model(folder)
     saved = read_softmax(folder, dim=elmo.config.lstm.output_dim)
     if saved.model != elmo.fingerprint():
         raise ModelError(
-            f"{folder}: the softmax belongs to other weights; save both together again, or "
-            "get the whole folder again"
+            f"{folder}: the softmax belongs to other weights; save both together again, get the "
+            "whole folder again, or convert it with --no-softmax"
         )
     return LanguageModel(
         elmo=elmo,
@@ -97,15 +112,13 @@ def _plain(run: Mapping[str, Any]) -> dict[str, Any]:
     return json.loads(json.dumps(dict(run)), parse_constant=lambda _: None)
 
 
-def _fingerprint_on_disk(elmo: ElmoModel) -> str:
+def _fingerprint_on_disk(elmo: ElmoModel, *, store: str) -> str:
     """Return the fingerprint that a model has once it is loaded, in single precision."""
     elmo.require_weights()
-    tensors = elmo.bilm.state_dict()
-    if all(tensor.dtype == torch.float32 for tensor in tensors.values()):
-        return elmo.fingerprint()
+    tensors = round_tensors(elmo.bilm.state_dict(), store=store, file=WEIGHTS)
     loaded = assemble_model(
         elmo.config,
-        {name: tensor.to("cpu", torch.float32) for name, tensor in tensors.items()},
+        {name: tensor.to(torch.float32) for name, tensor in tensors.items()},
         characters=elmo.characters,
         words=elmo.words,
     )
@@ -119,12 +132,12 @@ def _is_here(source: str | Path) -> bool:
         return False
 
 
-def _fetch_softmax(hub_id: str) -> None:
+def _fetch_softmax(hub_id: str, names: Sequence[str]) -> None:
     """Fetch the files that embedding has no use for, into the folder that the model is in."""
     from huggingface_hub import snapshot_download  # noqa: PLC0415  a local model never needs it
 
     try:
-        snapshot_download(hub_id, allow_patterns=FILES)
+        snapshot_download(hub_id, allow_patterns=list(names))
     except Exception as error:  # the hub's library lets errors of several others through
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise ModelError(

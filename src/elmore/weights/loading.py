@@ -2,15 +2,14 @@
 
 from pathlib import Path
 
-from elmore.config import About, CharacterConfig, LSTMConfig, ModelConfig
 from elmore.errors import ModelError
 from elmore.weights.bilm_tf import HDF5_SUFFIXES, OPTIONS, TOKEN_EMBEDDINGS, read_bilm_tf
-from elmore.weights.elmo_model import ElmoModel, new_model
+from elmore.weights.elmo_model import ElmoModel
 from elmore.weights.hub import find_folder
 from elmore.weights.json_file import read_json
 from elmore.weights.many_langs import read_many_langs
 
-DEFAULT_SEED = 20180215
+DEFAULT_MODEL = Path(__file__).parents[1] / "models" / "english"
 
 
 def load_model(
@@ -24,7 +23,7 @@ def load_model(
     """Load a model folder, a hub id, bilm-tf HDF5 weights or an ELMoForManyLangs folder.
 
     `options` (else found beside the weights), `token_embeddings` and `vocabulary` go with HDF5.
-    Without a source, the default model is made.
+    Without a source, it is the model that comes with elmore.
     """
     if source is None:
         if options or token_embeddings or vocabulary:
@@ -49,20 +48,18 @@ def load_model(
 
 
 def default_model() -> ElmoModel:
-    """Make the model used when none is named: tiny, drawn from a fixed seed, untrained."""
-    config = ModelConfig(
-        lstm=LSTMConfig(num_layers=2, cell_dim=128, output_dim=32),
-        characters=CharacterConfig(
-            embedding_dim=8, filters=((1, 8), (2, 16), (3, 32), (4, 64)), num_highway_layers=1
-        ),
-        about=About(
-            name="elmore-untrained-tiny",
-            source=f"elmore, drawn from seed {DEFAULT_SEED}",
-            is_trained=False,
-            license="apache-2.0",
-        ),
-    )
-    return new_model(config, seed=DEFAULT_SEED)
+    """Load the model that comes with elmore, used when none is named."""
+    return ElmoModel.from_pretrained(find_default())
+
+
+def find_default() -> Path:
+    """Return the folder of the model that comes with elmore."""
+    if not (DEFAULT_MODEL / "model.safetensors").exists():
+        raise ModelError(
+            "this installation of elmore came without its model; name one (--model), or install "
+            "elmore again"
+        )
+    return DEFAULT_MODEL
 
 
 def _find_weights(path: Path) -> Path:

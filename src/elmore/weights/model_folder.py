@@ -3,9 +3,13 @@
 config.json  model.safetensors  vocabulary.txt (words)  characters.txt  README.md (the card)
 """
 
-from collections.abc import Mapping, Sequence
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -14,7 +18,7 @@ from torch import Tensor
 
 from elmore.atomic_file import replace_file
 from elmore.build import weight_shapes
-from elmore.config import ModelConfig, Units
+from elmore.config import ModelConfig, Store, Units, read_choice
 from elmore.errors import ConfigError, ModelError
 from elmore.text.vocabulary import read_entries, write_entries
 from elmore.weights.bounded_file import check_file
@@ -31,6 +35,7 @@ CONFIG, WEIGHTS, WORDS, CHARACTERS, CARD = (
 # The names and shapes of the largest network that settings can describe have a fifth of this.
 MAX_HEADER_BYTES = 1 << 20
 FLOAT_TYPES = ("F16", "BF16", "F32", "F64")
+STORES = {Store.F32: torch.float32, Store.F16: torch.float16, Store.BF16: torch.bfloat16}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,14 +55,15 @@ def write_folder(
     tensors: Mapping[str, Tensor],
     characters: Sequence[str],
     words: Sequence[str],
+    store: str = "f32",
 ) -> None:
     """Write a model; each file is replaced whole, and a card written by hand is kept."""
     check_target(folder)
     for entries in (characters, words):
         check_entries(entries)
-    plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    stored = round_tensors(tensors, store=store, file=WEIGHTS)
     with replace_file(folder / WEIGHTS) as temporary:
-        write_tensors(temporary, plain)
+        write_tensors(temporary, stored)
         # Until its settings are back, a half-replaced model cannot be loaded by mistake.
         (folder / CONFIG).unlink(missing_ok=True)
     for name, entries in ((WORDS, words), (CHARACTERS, characters)):
@@ -68,13 +74,15 @@ def write_folder(
             (folder / name).unlink(missing_ok=True)
     card = folder / CARD
     if not card.is_file() or GENERATED in card.read_text(encoding="utf-8", errors="replace"):
-        weights = (tensor for name, tensor in plain.items() if not name.startswith("initial_"))
+        weights = (tensor for name, tensor in stored.items() if not name.startswith("initial_"))
         num_weights = sum(tensor.numel() for tensor in weights)
         with replace_file(card) as temporary:
             text = write_card(config, num_weights=num_weights)
             temporary.write_text(text, encoding="utf-8", errors="replace")
+    # Left out for f32, so that such a folder is what it was before there was a choice.
+    settings = config.to_json() | ({} if store == "f32" else {"store": store})
     with replace_file(folder / CONFIG) as temporary:
-        write_json(temporary, config.to_json())
+        write_json(temporary, settings)
 
 
 def check_target(folder: Path) -> None:
@@ -108,9 +116,31 @@ def check_entries(entries: Sequence[str]) -> None:
             )
 
 
+def round_tensors(tensors: Mapping[str, Tensor], *, store: str, file: str) -> dict[str, Tensor]:
+    """Return weights as they are stored; refuse a number that would become infinite."""
+    chosen = Store(read_choice("store", store, Store))
+    stored = {}
+    for name, tensor in tensors.items():
+        # Biases, shares and the rest state stay f32: they are some hundredths of a model, and a
+        # softmax's bias is a logarithm near -10, which f16 would keep to 0.004 and bf16 to 0.03.
+        is_small = tensor.ndim < 2 or name.startswith("initial_")
+        kept = Store.F32 if is_small else chosen
+        plain = tensor.detach().cpu()
+        stored[name] = plain.to(STORES[kept]).contiguous()
+        is_lost = stored[name].isinf() & plain.isfinite()
+        if bool(is_lost.any()):
+            remedy = {Store.F16: "store it as bf16", Store.BF16: "store it as f32"}
+            raise ModelError(
+                f"{file}: weight {name!r} has the number {plain[is_lost][0]:g}, and {kept} ends at "
+                f"{torch.finfo(STORES[kept]).max:g}; {remedy.get(kept, 'make it smaller')}"
+            )
+    return stored
+
+
 def write_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
     """Write safetensors; a full disk is an error as of any other file."""
     try:
+        # A second entry would come in any order, and equal models have equal files.
         save_file(tensors, path, metadata={"format": "pt"})
     except SafetensorError as error:  # a full disk
         raise OSError(str(error)) from error
@@ -134,6 +164,8 @@ def _read_config(path: Path) -> ModelConfig:
     if "lstm" not in settings:
         raise ModelError(f"{path} has no 'lstm'; it is not the config.json of an elmore model")
     try:
+        # For people; every weight has its own type.
+        read_choice("store", settings.pop("store", Store.F32), Store)
         return ModelConfig.from_json(settings)
     except ConfigError as error:
         raise ModelError(f"{path}: {error!s:.300}") from error
@@ -154,34 +186,52 @@ def read_tensors(
     path: Path, shapes: Mapping[str, tuple[int, ...]], *, settings: str
 ) -> dict[str, Tensor]:
     """Read weights in single precision, once their names, shapes and types are as they must be."""
-    _check_header(path)
-    try:
-        with safe_open(path, framework="pt") as file:
-            names = set(file.keys())
-            if not names <= set(shapes):
+    with _open_tensors(path) as file:
+        names = set(file.keys())
+        if not names <= set(shapes):
+            raise ModelError(
+                f"{path}: its settings have no weight {min(names - set(shapes))!r:.60}; "
+                f"give the {settings} that belongs to it"
+            )
+        for name, shape in shapes.items():
+            found = file.get_slice(name) if name in names else None
+            if found is None or tuple(found.get_shape()) != shape:
                 raise ModelError(
-                    f"{path}: its settings have no weight {min(names - set(shapes))!r:.60}; "
-                    f"give the {settings} that belongs to it"
+                    f"{path}: weight {name!r} has shape {found and tuple(found.get_shape())}, "
+                    f"its settings call for {shape}; give the {settings} that belongs to it"
                 )
-            for name, shape in shapes.items():
-                found = file.get_slice(name) if name in names else None
-                if found is None or tuple(found.get_shape()) != shape:
-                    raise ModelError(
-                        f"{path}: weight {name!r} has shape {found and tuple(found.get_shape())}, "
-                        f"its settings call for {shape}; give the {settings} that belongs to it"
-                    )
-                if found.get_dtype() not in FLOAT_TYPES:
-                    raise ModelError(
-                        f"{path}: weight {name!r} holds {found.get_dtype()}, not float numbers; "
-                        "get it again"
-                    )
-            tensors = {name: file.get_tensor(name).to(torch.float32) for name in shapes}
-    except (SafetensorError, OSError) as error:
-        raise ModelError(f"{path} is not whole safetensors ({error}); get it again") from error
+            if found.get_dtype() not in FLOAT_TYPES:
+                raise ModelError(
+                    f"{path}: weight {name!r} holds {found.get_dtype()}, not float numbers; "
+                    "get it again"
+                )
+        tensors = {name: file.get_tensor(name).to(torch.float32) for name in shapes}
     for name, tensor in tensors.items():
         if not bool(torch.isfinite(tensor).all()):
             raise ModelError(f"{path}: weight {name!r} has numbers that are not finite")
     return tensors
+
+
+def find_store(path: Path) -> str:
+    """Tell how most numbers of a file are stored; no weight is read for it."""
+    counts: Counter[str] = Counter()
+    with _open_tensors(path) as file:
+        for name in file.keys():  # noqa: SIM118  of no dict
+            found = file.get_slice(name)
+            counts[found.get_dtype().lower()] += math.prod(found.get_shape())
+    if not counts:
+        raise ModelError(f"{path} holds no weights; get it again")
+    return counts.most_common(1)[0][0]
+
+
+@contextmanager
+def _open_tensors(path: Path) -> Iterator[Any]:
+    _check_header(path)
+    try:
+        with safe_open(path, framework="pt") as file:
+            yield file
+    except (SafetensorError, OSError) as error:
+        raise ModelError(f"{path} is not whole safetensors ({error}); get it again") from error
 
 
 def _check_header(path: Path) -> None:

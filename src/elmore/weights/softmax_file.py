@@ -18,8 +18,16 @@ from elmore.model.adaptive_softmax import AdaptiveSoftmax
 from elmore.model.empty_network import without_weights
 from elmore.model.word_softmax import WordSoftmax
 from elmore.text.vocabulary import BEGIN_WORD, END_WORD, UNKNOWN_WORD, number_entries, write_entries
+from elmore.weights.bounded_file import check_file
 from elmore.weights.json_file import read_json, write_json
-from elmore.weights.model_folder import check_entries, read_list, read_tensors, write_tensors
+from elmore.weights.model_folder import (
+    check_entries,
+    find_store,
+    read_list,
+    read_tensors,
+    round_tensors,
+    write_tensors,
+)
 
 FORMAT = 1
 WEIGHTS, WORDS, SETTINGS = "softmax.safetensors", "softmax_words.txt", "softmax.json"
@@ -41,6 +49,18 @@ class SavedSoftmax:
     run: dict[str, Any]
 
 
+@dataclass(frozen=True, kw_only=True)
+class SoftmaxFacts:
+    """What can be told of a softmax without reading its weights."""
+
+    kind: str
+    num_words: int
+    model: str
+    store: str | None
+    """None where the weights are not here, as of a hub model that was never asked to predict."""
+    num_bytes: int | None
+
+
 def check_words(words: Sequence[str], *, num_words: int) -> None:
     """Refuse a list that does not name every word of a softmax once, markers included."""
     if len(words) != num_words:
@@ -59,7 +79,7 @@ def check_words(words: Sequence[str], *, num_words: int) -> None:
 
 
 @contextmanager
-def replace_softmax(folder: Path, saved: SavedSoftmax) -> Iterator[None]:
+def replace_softmax(folder: Path, saved: SavedSoftmax, *, store: str = "f32") -> Iterator[None]:
     """Write a softmax beside the model that the caller writes inside.
 
     The files take their places after the model has, the one that makes them count last. So no crash
@@ -67,13 +87,13 @@ def replace_softmax(folder: Path, saved: SavedSoftmax) -> Iterator[None]:
     """
     check_words(saved.words, num_words=saved.softmax.num_words)
     tensors = {**saved.softmax.state_dict(), LOG_SHARES: saved.log_shares}
-    plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    stored = round_tensors(tensors, store=store, file=WEIGHTS)
     with (
         replace_file(folder / WORDS) as words_path,
         replace_file(folder / WEIGHTS) as weights_path,
     ):
         write_entries(words_path, saved.words)
-        write_tensors(weights_path, plain)
+        write_tensors(weights_path, stored)
         yield
         (folder / SETTINGS).unlink(missing_ok=True)
     settings = {
@@ -98,14 +118,28 @@ def has_softmax(folder: Path) -> bool:
     return any((folder / name).exists() for name in FILES)
 
 
+def remove_softmax(folder: Path) -> None:
+    """Leave a model without a softmax; the file that makes the others count goes first."""
+    for name in reversed(FILES):
+        (folder / name).unlink(missing_ok=True)
+
+
+def describe_softmax(folder: Path, *, dim: int) -> SoftmaxFacts:
+    """Tell of a softmax for outputs of `dim`, by its settings and the header of its weights."""
+    settings = _read_settings(folder, dim=dim)
+    is_here = (folder / WEIGHTS).exists()
+    return SoftmaxFacts(
+        kind=settings["kind"],
+        num_words=settings["num_words"],
+        model=settings["model"],
+        store=find_store(folder / WEIGHTS) if is_here else None,
+        num_bytes=sum(check_file(folder / name) for name in FILES) if is_here else None,
+    )
+
+
 def read_softmax(folder: Path, *, dim: int) -> SavedSoftmax:
     """Read a softmax for outputs of `dim`; all sizes are compared before any weight is read."""
-    if not (folder / SETTINGS).exists():
-        raise ModelError(
-            f"{folder} has parts of a softmax but no {SETTINGS}; its saving was interrupted: save "
-            "the model again"
-        )
-    settings = _check_settings(folder / SETTINGS, dim=dim)
+    settings = _read_settings(folder, dim=dim)
     words = read_list(folder / WORDS)
     try:
         check_words(words, num_words=settings["num_words"])
@@ -132,8 +166,14 @@ def read_softmax(folder: Path, *, dim: int) -> SavedSoftmax:
     )
 
 
-def _check_settings(path: Path, *, dim: int) -> dict[str, Any]:
+def _read_settings(folder: Path, *, dim: int) -> dict[str, Any]:
     """Return settings that a softmax can be built from."""
+    path = folder / SETTINGS
+    if not path.exists():
+        raise ModelError(
+            f"{folder} has parts of a softmax but no {SETTINGS}; its saving was interrupted: save "
+            "the model again, or convert it with --no-softmax"
+        )
     settings = read_json(path)
     found = settings.get("format")
     if found != FORMAT:

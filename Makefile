@@ -1,18 +1,21 @@
 # `make` alone lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help demo test sanitize lint fix check clean
+.PHONY: help demo test tiny-model sanitize lint fix check clean
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 
 help:  ## list the targets
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## */|/' | awk -F'|' '{printf "  make %-8s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## */|/' | awk -F'|' '{printf "  make %-10s %s\n", $$1, $$2}'
 
 demo: .venv/.installed  ## embed the example sentences and compare a word's contexts
 	@$(BIN)/python examples/demo.py
 
 test: .venv/.installed-dev  ## run all tests
 	$(BIN)/python -m pytest -q
+
+tiny-model: .venv/.installed  ## train the tests' model anew (a minute)
+	@sh recipes/tiny/train.sh
 
 # The interpreter is not built with sanitizers, so they are loaded before it; it also keeps memory
 # to the end, which would count as leaked.

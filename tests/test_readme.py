@@ -1,6 +1,7 @@
 """The README tells the truth: its commands run, and print what it shows."""
 
 import gzip
+import json
 import os
 import re
 import shlex
@@ -45,8 +46,24 @@ def folder(tmp_path, monkeypatch):
     (tmp_path / "texts").mkdir()
     (tmp_path / "texts" / "a.txt.gz").write_bytes(gzip.compress("\n".join(documents).encode()))
     (tmp_path / "abstracts.txt").write_text("\n".join(["We parse .\nThe parser is new .\n"] * 60))
+    write_probe_data(tmp_path)
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+def write_probe_data(folder):
+    lines = ["1\tThe\t_\tDET", "2\tbank\t_\tNOUN", "3\tfell\t_\tVERB"]
+    sentence = "".join(line + "\t_" * 6 + "\n" for line in lines) + "\n"
+    for part in ("train", "dev", "test"):
+        (folder / f"{part}.conllu").write_text(sentence * 3)
+    sense = {"i": 1, "lemma": "bank", "pos": "NOUN", "key": "bank%1:17:01::"}
+    entry = {"tokens": ["The", "bank", "fell"], "senses": [sense]}
+    (folder / "semcor.jsonl").write_text(json.dumps(entry) + "\n")
+    (folder / "senseval2.data.xml").write_text(
+        '<corpus><text id="d"><sentence id="d.s"><wf lemma="a" pos="DET">A</wf>'
+        '<instance id="d.s.t" lemma="bank" pos="NOUN">bank</instance></sentence></text></corpus>'
+    )
+    (folder / "senseval2.gold.key.txt").write_text("d.s.t bank%1:17:01::\n")
 
 
 def test_the_commands_of_the_readme_run(folder, elmore_command):

@@ -15,9 +15,9 @@ from elmore.pretrain.scoring import GAP, fill_gap
 from elmore.pretrain.settings import load_settings
 from elmore.weights.language_model import load_language_model
 from recipes.tiny.make_text import Grammar, make_sentences
+from tests.tiny import TRAINED_MODEL
 
 ROOT = Path(__file__).parents[1]
-MODEL = ROOT / "tests" / "models" / "tiny"
 OTHER_SEED = 2  # the model was trained on the text of seed 1
 
 
@@ -28,16 +28,16 @@ def sentences():
 
 @pytest.fixture(scope="module")
 def embedder():
-    return elmore.load(MODEL)
+    return elmore.load(TRAINED_MODEL)
 
 
 def test_the_model_is_small_and_that_of_the_recipe(embedder):
-    assert sum(path.stat().st_size for path in MODEL.iterdir()) < 1_000_000
+    assert sum(path.stat().st_size for path in TRAINED_MODEL.iterdir()) < 1_000_000
     settings = load_settings(ROOT / "recipes" / "tiny" / "settings.toml")
     wanted = complete_config(settings.model, num_characters=0, num_words=0)
     config = embedder.model.config
     assert (config.lstm, config.characters) == (wanted.lstm, wanted.characters)
-    assert "For tests" in (MODEL / "README.md").read_text(encoding="utf-8")
+    assert "For tests" in (TRAINED_MODEL / "README.md").read_text(encoding="utf-8")
 
 
 def unigram_perplexity(sentences):
@@ -49,7 +49,7 @@ def unigram_perplexity(sentences):
 
 def test_both_directions_predict_new_text_far_better_than_its_word_counts(sentences):
     text = [sentence.tokens for sentence in sentences[:500]]
-    model = load_language_model(MODEL)
+    model = load_language_model(TRAINED_MODEL)
     totals = measure_losses(
         model.elmo, model.softmax, model.words, documents=[text], state=StatePolicy.RESET
     )
@@ -85,7 +85,7 @@ def test_nearest_contexts_agree_in_sense_above_the_tokens(embedder, sentences):
 
 
 def test_gaps_in_new_text_are_filled_with_the_word_that_was_there(sentences):
-    model = load_language_model(MODEL)
+    model = load_language_model(TRAINED_MODEL)
     uses = [sentence for sentence in sentences if sentence.word][:20]
     num_right = 0
     for use in uses:
@@ -98,7 +98,7 @@ def test_gaps_in_new_text_are_filled_with_the_word_that_was_there(sentences):
 
 def test_the_command_fills_a_gap(elmore_command):
     gap = "Ben sat fishing on the ___ of the river ."
-    result = elmore_command("score", "--model", MODEL, "--gap", gap, "--top", 3, "--json")
+    result = elmore_command("score", "--model", TRAINED_MODEL, "--gap", gap, "--top", 3, "--json")
     assert result.status == 0
     assert result.json["fillings"][0]["word"] == "bank"
     assert result.json["fillings"][0]["probability"] > 0.5

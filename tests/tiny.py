@@ -24,6 +24,9 @@ needs_fixtures = pytest.mark.skipif(
     reason="no reference models here: set ELMORE_FIXTURES to a folder that has them",
 )
 
+# Made by recipes/tiny: the only trained model that the tests use, but for test_shipped_model.py.
+TRAINED_MODEL = _ROOT / "tests" / "models" / "tiny"
+
 MARKS = ["<oov>", "<bos>", "<eos>", "<bow>", "<eow>", "<pad>"]
 LETTERS = [*MARKS, *"abcdefgh我他打"]
 WORDS = ["<oov>", "<bos>", "<eos>", "<pad>", "a", "bad", "我", "cafe"]

@@ -43,11 +43,14 @@ LEAST_USES = 10
 class Measurement:
     """A model, the data it is measured on, and the four things to measure."""
 
-    def __init__(self, *, model: str, data: Path, text: Path, wordnet: Path) -> None:
+    def __init__(
+        self, *, model: str, data: Path, text: Path, wordnet: Path, max_tokens: int | None
+    ) -> None:
         self.model = model
         self.data = data
         self.text = text
         self.wordnet = wordnet
+        self.max_tokens = max_tokens
         self.embedder: Embedder = elmore.load(model)
         self.glove = read_word_vectors(data / "glove" / "glove.6B.50d.top100k.f16.npz")
 
@@ -63,6 +66,9 @@ class Measurement:
         results = {}
         for name in ("books", "articles"):
             documents = read_documents(self.text / f"heldout_{name}.txt")
+            if self.max_tokens is not None:
+                share = self.max_tokens // len(documents)
+                documents = [cut_document(document, max_tokens=share) for document in documents]
             for way, settings in ways.items():
                 totals = measure_losses(
                     elmo,
@@ -203,6 +209,12 @@ def read_documents(path: Path) -> list[Document]:
     return [document for document in documents if document]
 
 
+def cut_document(document: Document, *, max_tokens: int) -> Document:
+    """Return the sentences of a document up to the one that reaches `max_tokens`."""
+    ends = np.cumsum([len(sentence) for sentence in document])
+    return document[: int(np.searchsorted(ends, max_tokens)) + 1]
+
+
 def list_mixes(num_layers: int, *, num_parts: int = 4) -> list[list[float]]:
     """Return all ways to share a weight of 1, in quarters, among the layers."""
     ways = product(range(num_parts + 1), repeat=num_layers)
@@ -265,9 +277,16 @@ def main() -> None:
         parser.add_argument(name, type=str if name == "model" else Path)
     parser.add_argument("parts", nargs="*", default=["perplexity", "tags", "senses", "words"])
     parser.add_argument("--wordnet", type=Path, default=Path("/usr/share/wordnet/index.sense"))
+    parser.add_argument(
+        "--max-tokens", type=int, help="Of each held-out text, spread over its documents."
+    )
     arguments = parser.parse_args()
     measurement = Measurement(
-        model=arguments.model, data=arguments.data, text=arguments.text, wordnet=arguments.wordnet
+        model=arguments.model,
+        data=arguments.data,
+        text=arguments.text,
+        wordnet=arguments.wordnet,
+        max_tokens=arguments.max_tokens,
     )
     results = json.loads(arguments.out.read_text()) if arguments.out.exists() else {}
     for part in arguments.parts:

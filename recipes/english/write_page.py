@@ -1,9 +1,10 @@
-"""Put the measured tables and pictures into docs/models/english.md.
+"""Put the measured tables and pictures into docs/models/english.md and the model's card.
 
     python recipes/english/write_page.py
 
-Reads docs/models/english/results.json (of measure.py), sizes.json (of compare_sizes.py) and
-metrics.jsonl (of the run). A table stands between <!-- NAME --> and <!-- end -->.
+Reads docs/models/english/results.json (of measure.py), sizes.json (of compare_sizes.py), stored.md
+(printed by benchmarks.stored_precision) and metrics.jsonl (of the run). A table stands between
+<!-- NAME --> and <!-- end -->.
 """
 
 import json
@@ -12,8 +13,10 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-DOCS = Path(__file__).parents[2] / "docs" / "models"
-PAGE, FOLDER = DOCS / "english.md", DOCS / "english"
+ROOT = Path(__file__).parents[2]
+PAGE, FOLDER = ROOT / "docs" / "models" / "english.md", ROOT / "docs" / "models" / "english"
+MODEL = ROOT / "src" / "elmore" / "models" / "english"
+CARD = Path(__file__).with_name("card.md")
 WAYS = {
     "carried": "state carried within a document",
     "rest": "every sentence from the rest state",
@@ -105,15 +108,41 @@ def show_sizes(sizes: list[dict[str, Any]]) -> str:
     return write_table(header, rows)
 
 
+def show_facts(model: Path) -> str:
+    """Show what the settings of a model and its files say, as rows of a table."""
+    config = json.loads((model / "config.json").read_text())
+    softmax = json.loads((model / "softmax.json").read_text())
+    lstm, characters = config["lstm"], config["characters"]
+    size = sum(
+        (model / name).stat().st_size for name in ("model.safetensors", "softmax.safetensors")
+    )
+    rows = [
+        ("layers", f"{lstm['num_layers'] + 1}, of {2 * lstm['output_dim']} numbers a token"),
+        (
+            "LSTM",
+            f"{lstm['num_layers']} x {lstm['cell_dim']} cells each way, "
+            f"output {lstm['output_dim']}",
+        ),
+        (
+            "tokens",
+            f"bytes (up to {characters['max_chars']} a token), "
+            f"{sum(number for _, number in characters['filters'])} filters, "
+            f"{characters['num_highway_layers']} highway layer(s)",
+        ),
+        ("softmax", f"{softmax['num_words']:,} words"),
+        ("trained", f"{softmax['run']['tokens'] / 1e6:.1f} million tokens read"),
+        ("files", f"{size / 1e6:.1f} MB of weights, stored as {config['store']}"),
+    ]
+    return "\n".join(f"| {name} | {value} |" for name, value in rows)
+
+
 def fill(page: str, tables: dict[str, str]) -> str:
-    """Put each table between its marks."""
+    """Put each table that a page has a place for between its marks."""
     for name, table in tables.items():
         pattern = rf"(<!-- {re.escape(name)} -->\n).*?(<!-- end -->)"
-        page, count = re.subn(
+        page = re.sub(
             pattern, lambda found, table=table: f"{found[1]}{table}\n{found[2]}", page, flags=re.S
         )
-        if count != 1:
-            raise SystemExit(f"{PAGE} has {count} places for the table {name!r}, not 1")
     return page
 
 
@@ -207,25 +236,34 @@ def _hide_frame(axes: Any) -> None:
 
 def main() -> None:
     """Write tables and pictures."""
-    results = json.loads((FOLDER / "results.json").read_text())
-    sizes = json.loads((FOLDER / "sizes.json").read_text())
+    tables = make_tables()
+    PAGE.write_text(fill(PAGE.read_text(), tables))
+    (MODEL / "README.md").write_text(fill(CARD.read_text(), tables))
+    sizes, results = read_json("sizes.json"), read_json("results.json")
     lines = [json.loads(line) for line in (FOLDER / "metrics.jsonl").read_text().splitlines()]
-    PAGE.write_text(fill(PAGE.read_text(), make_tables(results, sizes)))
     draw_sizes(sizes, FOLDER / "sizes.png")
     draw_run(lines, FOLDER / "curve.png")
     draw_layers(results, FOLDER / "layers.png")
 
 
-def make_tables(results: dict[str, Any], sizes: list[dict[str, Any]]) -> dict[str, str]:
+def make_tables() -> dict[str, str]:
     """Return all tables by name."""
+    results = read_json("results.json")
     return {
-        "sizes": show_sizes(sizes),
+        "facts": show_facts(MODEL),
+        "sizes": show_sizes(read_json("sizes.json")),
         "perplexity": show_perplexity(results),
         "tags": show_tags(results),
         "senses": show_senses(results),
         "words by sense": show_words(results, "SemCor senses"),
         "words by part of speech": show_words(results, "EWT parts of speech"),
+        "stored": (FOLDER / "stored.md").read_text().strip(),
     }
+
+
+def read_json(name: str) -> Any:
+    """Read a file of figures."""
+    return json.loads((FOLDER / name).read_text())
 
 
 if __name__ == "__main__":

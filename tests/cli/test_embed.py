@@ -1,10 +1,11 @@
 import json
+from dataclasses import replace
 
 import h5py
 import numpy as np
 import pytest
 
-from elmore.config import LSTMConfig, ModelConfig, WordConfig
+from elmore.config import About, LSTMConfig, ModelConfig, WordConfig
 from elmore.embed.chunks import ChunkFolder
 from elmore.embed.embedder import Embedder
 from elmore.embed.vector_file import read_header, read_vectors
@@ -135,8 +136,11 @@ def test_the_ends_of_documents_in_plain_text_matter_to_one_policy_only(folder, e
 
 
 def test_an_untrained_model_is_said_to_be_untrained(folder, elmore_command):
-    result = elmore_command("embed", "sentences.txt", "--out", "v.h5")
+    config = replace(tiny.byte_config(), about=About(is_trained=False))
+    tiny.model(config).save_pretrained(folder / "new")
+    result = elmore_command("embed", "sentences.txt", "--model", "new", "--out", "v.h5")
     assert "untrained" in result.err
+    assert "untrained" not in elmore_command("embed", "sentences.txt", "--out", "w.h5").err
 
 
 @pytest.mark.parametrize(

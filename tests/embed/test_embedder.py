@@ -173,7 +173,7 @@ def test_a_mix_is_named_in_full():
 
 def test_load_passes_its_settings_on():
     embedder = elmore.load(mix=np.int64(1), state="document", language="zh")
-    assert embedder.embed([["a"]])[0].shape == (1, 64)
+    assert embedder.embed([["a"]])[0].shape == (1, 48)
     assert np.array_equal(embedder.embed([["a"]])[0], elmore.load().layers([["a"]])[0][1])
     assert (embedder.state, embedder.language) == ("document", "zh")
 
@@ -269,12 +269,6 @@ def test_mistakes_are_named(model):
         Embedder(model, tokens_per_batch="5")
     with pytest.raises(ElmoreError, match="name a model"):
         elmore.load(options="options.json")
-
-
-def test_the_default_model_says_that_it_is_untrained():
-    about = elmore.load().model.config.about
-    assert not about.is_trained
-    assert "untrained" in about.name
 
 
 def test_two_default_models_are_one():

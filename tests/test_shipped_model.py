@@ -1,0 +1,79 @@
+"""The model that comes with elmore is whole, small enough, and what its page says it is."""
+
+import importlib.resources
+import re
+from pathlib import Path
+
+import pytest
+
+import elmore
+from elmore.explore.neighbors import nearest_to
+from elmore.pretrain.scoring import fill_gap
+from elmore.weights import loading
+from elmore.weights.language_model import load_language_model
+from recipes.english.write_page import fill, make_tables
+
+ROOT = Path(__file__).parents[1]
+FOLDER = Path(str(importlib.resources.files("elmore"))) / "models" / "english"
+DOCS = ROOT / "docs" / "models"
+MAX_BYTES = 40_000_000
+
+
+@pytest.fixture(autouse=True)
+def _shipped_default(_small_default, monkeypatch):
+    monkeypatch.setattr(loading, "DEFAULT_MODEL", FOLDER)
+
+
+def test_it_fits_into_the_package():
+    assert sum(path.stat().st_size for path in FOLDER.iterdir()) <= MAX_BYTES
+
+
+def test_without_a_name_it_is_used(elmore_command):
+    assert elmore.load().model.fingerprint() == elmore.load(FOLDER).model.fingerprint()
+    facts = elmore_command("info", "--json").json
+    assert facts["name"] == "elmore-english"
+    assert facts["stored"] == "f16"
+    assert facts["has_softmax"]
+    assert facts["softmax_fits"]
+    assert elmore_command("score", "--sentence", "The bank of the river .").status == 0
+
+
+def test_the_card_tells_sources_licence_and_limits():
+    card = (FOLDER / "README.md").read_text()
+    for word in ("Wikipedia", "public domain", "CC BY-SA", "perplexity", "1929", "2006", "recipes"):
+        assert word in card, word
+
+
+def test_nothing_in_it_tells_where_it_was_made():
+    for path in FOLDER.glob("*.json"):
+        assert not re.search(r'"/\w', path.read_text()), path.name
+
+
+def test_a_river_has_another_bank_than_money():
+    embedder = elmore.load()
+    uses = ["the muddy bank of the stream .", "the bank lent them the money ."]
+    tokens = [use.split() for use in uses]
+    for query, expected in (
+        ("he lay on the bank of the river .", 0),
+        ("she paid the money into the bank .", 1),
+    ):
+        found = nearest_to(embedder, "bank", tokens, query=query.split(), mix="top")
+        assert found[0].context.sentence == expected
+
+
+def test_it_fills_gaps_with_words_that_fit():
+    model = load_language_model(None)
+    words = [
+        filling.word
+        for filling in fill_gap(
+            model, ["He", "opened", "the", "___", "and", "went", "in", "."], top=10
+        )
+    ]
+    assert "door" in words
+
+
+@pytest.mark.parametrize("page", [DOCS / "english.md", FOLDER / "README.md"], ids=str)
+def test_page_and_card_show_what_was_measured(page):
+    text = page.read_text()
+    assert fill(text, make_tables()) == text
+    assert text.count("<!-- end -->") >= 3

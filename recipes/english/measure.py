@@ -28,11 +28,12 @@ from elmore.tasks.neighbor_agreement import WordUse, collect_word_uses, measure_
 from elmore.tasks.sense_data import SenseSentence, read_first_senses, read_sense_sentences
 from elmore.tasks.tagged_data import TaggedSentence, read_tagged
 from elmore.tasks.word_vectors import WordVectors, read_word_vectors
-from elmore.text.files import read_sentences
+from elmore.text.files import TextForm, read_sentences
 from elmore.weights.language_model import load_language_model
 
 WORDS = ("bank", "play", "spring", "bat", "match", "light")
 WORDS += ("mean", "fine", "court", "date", "pitch", "right")
+PARTS = ("perplexity", "tags", "senses", "words")
 TEST_SETS = ("senseval2", "senseval3", "semeval2007", "semeval2013", "semeval2015")
 TUNING_SET = "semeval2007"
 """The set that the field chooses settings on."""
@@ -201,7 +202,7 @@ class Measurement:
 def read_documents(path: Path) -> list[Document]:
     """Read documents of tokenised sentences; an empty sentence ends one."""
     documents: list[Document] = [[]]
-    for sentence in read_sentences(path):
+    for sentence in read_sentences(path, form=TextForm.RAW):
         if sentence:
             documents[-1].append(sentence)
         elif documents[-1]:
@@ -275,12 +276,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     for name in ("model", "data", "text", "out"):
         parser.add_argument(name, type=str if name == "model" else Path)
-    parser.add_argument("parts", nargs="*", default=["perplexity", "tags", "senses", "words"])
+    parser.add_argument("parts", nargs="*", help=f"Of {', '.join(PARTS)}; without one, all.")
     parser.add_argument("--wordnet", type=Path, default=Path("/usr/share/wordnet/index.sense"))
     parser.add_argument(
         "--max-tokens", type=int, help="Of each held-out text, spread over its documents."
     )
     arguments = parser.parse_args()
+    if unknown := set(arguments.parts) - set(PARTS):
+        parser.error(f"there is no part {', '.join(unknown)}; choose of {', '.join(PARTS)}")
     measurement = Measurement(
         model=arguments.model,
         data=arguments.data,
@@ -289,7 +292,7 @@ def main() -> None:
         max_tokens=arguments.max_tokens,
     )
     results = json.loads(arguments.out.read_text()) if arguments.out.exists() else {}
-    for part in arguments.parts:
+    for part in arguments.parts or PARTS:
         print(f"measuring {part}")
         results[part] = getattr(measurement, f"measure_{part}")()
         arguments.out.write_text(json.dumps(results, indent=1) + "\n")

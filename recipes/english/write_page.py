@@ -109,7 +109,7 @@ def show_sizes(sizes: list[dict[str, Any]]) -> str:
 
 
 def show_facts(model: Path) -> str:
-    """Show what the settings of a model and its files say, as rows of a table."""
+    """Show what the settings of a model and its files say, as a table."""
     config = json.loads((model / "config.json").read_text())
     softmax = json.loads((model / "softmax.json").read_text())
     lstm, characters = config["lstm"], config["characters"]
@@ -133,7 +133,7 @@ def show_facts(model: Path) -> str:
         ("trained", f"{softmax['run']['tokens'] / 1e6:.1f} million tokens read"),
         ("files", f"{size / 1e6:.1f} MB of weights, stored as {config['store']}"),
     ]
-    return "\n".join(f"| {name} | {value} |" for name, value in rows)
+    return "\n".join(["| | |", "|---|---|", *(f"| {name} | {value} |" for name, value in rows)])
 
 
 def fill(page: str, tables: dict[str, str]) -> str:

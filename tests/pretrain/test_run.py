@@ -216,6 +216,13 @@ def test_before_the_rate_falls_a_run_may_get_another_end(tmp_path):
         assert settings["training"]["max_steps"] == 16
 
 
+def test_an_end_before_the_steps_taken_is_refused(tmp_path):
+    run_until(tmp_path, 8)
+    with pytest.raises(ConfigError, match=r"has taken 9 steps, and is to end after 4"):
+        run(tmp_path, "training.max_steps=4")
+    assert run(tmp_path).step == 12
+
+
 def test_once_the_rate_has_fallen_the_end_stands(tmp_path):
     run_until(tmp_path, 10, *FALL)
     with pytest.raises(

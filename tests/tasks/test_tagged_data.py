@@ -135,3 +135,9 @@ def test_guesses_are_the_most_frequent_tags_counted_by_hand():
     test = [sentence("a/? play/?"), sentence("set/? The/? the/? Play/? unknown/?")]
     assert guess_by_frequency(train, test) == ["D", "N", "N", "X", "D", "N", "N"]
     assert guess_by_frequency(train, []) == []
+
+
+def test_an_empty_column_is_noticed(tmp_path):
+    (tmp_path / "x.txt").write_text("a\tA\tO\nb\t\tO\n")
+    with pytest.raises(DataError, match=r"line 2: wanted 3 columns as in the lines before, got 2"):
+        read_tagged(tmp_path / "x.txt", column=2)

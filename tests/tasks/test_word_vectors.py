@@ -102,3 +102,9 @@ def test_what_is_no_archive_is_said_so(tmp_path):
         read_word_vectors(path)
     with pytest.raises(DataError, match="there is no file"):
         read_word_vectors(tmp_path / "other.npz")
+
+
+def test_numbers_that_single_precision_cannot_hold_are_refused(tmp_path):
+    np.savez(tmp_path / "v.npz", words=np.array(["a"]), vectors=np.array([[1e300, 0.0]]))
+    with pytest.raises(DataError, match="not finite"):
+        read_word_vectors(tmp_path / "v.npz")

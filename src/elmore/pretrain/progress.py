@@ -90,14 +90,20 @@ def check_same_run(
     before, now = _what_matters(kept["settings"]), _what_matters(settings.to_json())
     changed = [place for place in sorted(before | now) if before.get(place) != now.get(place)]
     others = [place for place in changed if place not in COURSE]
-    if changed and not others:
+    if not others:
+        num_steps = count_steps(settings)
+        if num_steps < num_done:
+            raise ConfigError(
+                f"the run in {folder} has taken {num_done:,} steps, and is to end after "
+                f"{num_steps:,}; set a later end (training.max_steps), or give another folder"
+            )
         settings_before = read_settings(kept["settings"])
         if is_same_course(
             settings_before.optimizer,
             settings.optimizer,
             num_steps_before=count_steps(settings_before),
-            num_steps_now=count_steps(settings),
-            num_done=num_done,
+            num_steps_now=num_steps,
+            num_done=num_done if changed else 0,
         ):
             return
     if changed:

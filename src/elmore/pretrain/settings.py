@@ -73,7 +73,9 @@ class OptimizerSettings:
     final_share: float = None  # type: ignore[assignment]
     """What is left of the rate at the end, after a straight way down; 1 keeps it."""
     decay_steps: int | None = None
-    """The last steps, in which the rate falls; without it, all after the warm-up."""
+    """The last steps, in which the rate falls, from the second of them on.
+
+    Without it: all after the warm-up."""
     weight_decay: float = 0.0
     """Of AdamW; the softmax and biases have none."""
     max_gradient_norm: float = 10.0

@@ -24,8 +24,8 @@ Views = Mapping[str, Sequence[float]]  # a name, and the weight of each layer
 
 MOST_FREQUENT, FIRST_SENSE = "most frequent sense", "WordNet first sense"
 CONTEXT_TOKENS = 10  # on either side of a word, for static vectors
-# Uses whose vectors do not depend on context are equally near, but for rounding.
-TOLERANCE = 1e-6
+# Uses whose vectors do not depend on context are equally near, but for the rounding of long sums.
+TOLERANCE = 1e-5
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

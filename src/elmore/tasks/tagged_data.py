@@ -88,7 +88,7 @@ def _choose_reader(column: str, path: Path) -> _LineReader:
         raise ConfigError(
             f"column is {column} but {path} is CoNLL-U; choose {', '.join(CONLLU_COLUMNS)}"
         )
-    return lambda columns, where: _read_plain_line(columns, number=int(column), where=where)
+    return _PlainReader(number=int(column))
 
 
 def _read_conllu_line(columns: list[str], *, column: str, where: str) -> _Entry:
@@ -111,15 +111,29 @@ def _read_conllu_line(columns: list[str], *, column: str, where: str) -> _Entry:
     return token, tag
 
 
-def _read_plain_line(columns: list[str], *, number: int, where: str) -> _Entry:
-    # No comments here: '#' is a token like any other.
-    if len(columns) < number:
-        raise DataError(
-            f"{where}: wanted a token and its tag in column {number}, got {len(columns)} "
-            f"column{'s' * (len(columns) != 1)} ({_show(columns)}); mend the line, or choose "
-            "another column"
-        )
-    return columns[0], columns[number - 1]
+@dataclass(kw_only=True)
+class _PlainReader:
+    """Reads lines of a token and other columns, as many in every line."""
+
+    number: int  # of the tag's column, from 1
+    num_columns: int | None = None
+
+    def __call__(self, columns: list[str], where: str) -> _Entry:
+        # No comments here: '#' is a token like any other.
+        if len(columns) < self.number:
+            raise DataError(
+                f"{where}: wanted a token and its tag in column {self.number}, got {len(columns)} "
+                f"column{'s' * (len(columns) != 1)} ({_show(columns)}); mend the line, or choose "
+                "another column"
+            )
+        # Empty columns are lost in reading, and what follows would be taken for the tag.
+        if self.num_columns not in (None, len(columns)):
+            raise DataError(
+                f"{where}: wanted {self.num_columns} columns as in the lines before, got "
+                f"{len(columns)} ({_show(columns)}); fill in what is empty"
+            )
+        self.num_columns = len(columns)
+        return columns[0], columns[self.number - 1]
 
 
 def _show(columns: list[str]) -> str:

@@ -115,10 +115,12 @@ def _read_npz(path: Path) -> WordVectors:
             f"{path}: wanted V strings in 'words' and (V, D) floats in 'vectors', got "
             f"{words.dtype} {words.shape} and {vectors.dtype} {vectors.shape}; save them anew"
         )
+    with np.errstate(over="ignore"):  # what is too large becomes infinite, and is refused
+        vectors = vectors.astype(np.float32)
     if not np.isfinite(vectors).all():
         row = int(np.argmin(np.isfinite(vectors).all(axis=1)))
         raise DataError(
             f"{path}: the vector of {str(words[row])!r} (row {row}) has numbers that are not "
             "finite; leave it out"
         )
-    return WordVectors(words=tuple(words.tolist()), vectors=vectors.astype(np.float32))
+    return WordVectors(words=tuple(words.tolist()), vectors=vectors)

@@ -5,7 +5,7 @@ from pathlib import Path
 from elmore.weights.elmo_model import ElmoModel
 from elmore.weights.model_card import describe_tokens, describe_training
 from elmore.weights.model_folder import WEIGHTS, find_store
-from elmore.weights.softmax_file import describe_softmax, has_softmax
+from elmore.weights.softmax_file import FILES, SETTINGS, describe_softmax, has_softmax
 
 Facts = dict[str, str | float | bool | None]
 
@@ -53,6 +53,12 @@ def _describe_files(model: ElmoModel, folder: Path | None) -> Facts:
         "has_softmax": bool(folder and is_ours and has_softmax(folder)),
     }
     if not folder or not facts["has_softmax"]:
+        return facts
+    missing = [name for name in FILES if not (folder / name).exists()]
+    if missing:
+        # Embedding never reads them, and of a model on the hub they may not have been fetched.
+        facts["softmax_missing"] = ", ".join(missing)
+    if SETTINGS in missing:
         return facts
     softmax = describe_softmax(folder, dim=model.config.lstm.output_dim)
     return {

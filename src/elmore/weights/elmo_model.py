@@ -19,6 +19,7 @@ from elmore.text.batches import Batch, make_batch
 from elmore.text.characters import NUM_BYTE_UNITS
 from elmore.weights.hub import find_folder, upload
 from elmore.weights.model_folder import read_folder, write_folder
+from elmore.weights.softmax_file import FILES as SOFTMAX_FILES
 
 
 class ElmoModel(
@@ -130,9 +131,14 @@ class ElmoModel(
         return self.push_to_hub(repo_id or folder.name, store=store, **hub_options)
 
     def push_to_hub(self, repo_id: str, *, store: str = "f32", **hub_options: Any) -> str:
-        """Upload the biLM, and no softmax: that is what `LanguageModel.push_to_hub` adds."""
+        """Upload the biLM, and no softmax: that is what `LanguageModel.push_to_hub` adds.
+
+        A softmax that is there already belongs to other weights, and goes.
+        """
         return upload(
-            lambda folder: self.save_pretrained(folder, store=store), repo_id, **hub_options
+            lambda folder: self.save_pretrained(folder, store=store),
+            repo_id,
+            **{"delete_patterns": SOFTMAX_FILES, **hub_options},
         )
 
 

@@ -127,7 +127,7 @@ def remove_softmax(folder: Path) -> None:
 def describe_softmax(folder: Path, *, dim: int) -> SoftmaxFacts:
     """Tell of a softmax for outputs of `dim`, by its settings and the header of its weights."""
     settings = _read_settings(folder, dim=dim)
-    is_here = (folder / WEIGHTS).exists()
+    is_here = all((folder / name).exists() for name in FILES)
     return SoftmaxFacts(
         kind=settings["kind"],
         num_words=settings["num_words"],

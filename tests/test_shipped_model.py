@@ -4,11 +4,13 @@ import importlib.resources
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import elmore
-from elmore.explore.neighbors import nearest_to
+from elmore.explore.neighbors import collect_contexts
 from elmore.pretrain.scoring import fill_gap
+from elmore.text.files import TextForm, read_sentences
 from elmore.weights import loading
 from elmore.weights.language_model import load_language_model
 from recipes.english.write_page import fill, make_tables
@@ -16,6 +18,7 @@ from recipes.english.write_page import fill, make_tables
 ROOT = Path(__file__).parents[1]
 FOLDER = Path(str(importlib.resources.files("elmore"))) / "models" / "english"
 DOCS = ROOT / "docs" / "models"
+README = (ROOT / "README.md").read_text()
 MAX_BYTES = 40_000_000
 
 
@@ -49,16 +52,27 @@ def test_nothing_in_it_tells_where_it_was_made():
         assert not re.search(r'"/\w', path.read_text()), path.name
 
 
-def test_a_river_has_another_bank_than_money():
+SENSES = {
+    "bank": "river money money river",
+    "play": "verb noun verb noun",
+    "spring": "water season water season",
+    "light": "verb adjective noun verb adjective noun",
+}
+
+
+def test_uses_of_one_meaning_are_closest_as_often_as_the_readme_says():
     embedder = elmore.load()
-    uses = ["the muddy bank of the stream .", "the bank lent them the money ."]
-    tokens = [use.split() for use in uses]
-    for query, expected in (
-        ("he lay on the bank of the river .", 0),
-        ("she paid the money into the bank .", 1),
-    ):
-        found = nearest_to(embedder, "bank", tokens, query=query.split(), mix="top")
-        assert found[0].context.sentence == expected
+    sentences = list(read_sentences(ROOT / "examples" / "sentences.txt", form=TextForm.RAW))
+    num_right = num_uses = 0
+    for word, names in SENSES.items():
+        senses = names.split()
+        _, vectors = collect_contexts(embedder, word, sentences, mix="top")
+        cosines = vectors @ vectors.T - 2 * np.eye(len(vectors))
+        found = [senses[place] for place in cosines.argmax(axis=1)]
+        num_right += sum(map(str.__eq__, found, senses))
+        num_uses += len(senses)
+    assert (num_right, num_uses) == (16, 18)
+    assert "Sixteen of the eighteen find a use of their own meaning" in README
 
 
 def test_it_fills_gaps_with_words_that_fit():

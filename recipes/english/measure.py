@@ -37,7 +37,7 @@ PARTS = ("perplexity", "tags", "senses", "words")
 TEST_SETS = ("senseval2", "senseval3", "semeval2007", "semeval2013", "semeval2015")
 TUNING_SET = "semeval2007"
 """The set that the field chooses settings on."""
-LEAST_USES = 10
+LEAST_USES = 5
 """Words used less often say nothing."""
 
 

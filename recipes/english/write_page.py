@@ -213,7 +213,9 @@ def draw_layers(results: dict[str, Any], path: Path) -> None:
         shown = [values[name] for name in (*layers, *baselines)]
         axes.set(title=title, ylim=(min(shown) - 3, max(shown) + 2))
         _hide_frame(axes)
-        axes.legend(frameon=False, fontsize=8)
+        axes.legend(
+            frameon=False, fontsize=8, ncol=2, loc="upper center", bbox_to_anchor=(0.5, -0.1)
+        )
     figure.savefig(path, dpi=130)
     pyplot.close(figure)
 

@@ -3,7 +3,7 @@
 >>> import elmore
 >>> embedder = elmore.load()
 >>> [vectors.shape for vectors in embedder.embed(["The bank of the river.", "A bank."])]
-[(6, 64), (3, 64)]
+[(6, 512), (3, 512)]
 """
 
 from importlib import import_module

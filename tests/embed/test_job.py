@@ -199,7 +199,8 @@ def test_killed_at_random_moments_the_command_ends_with_the_same_content(tmp_pat
     )
     command = [
         *(sys.executable, "-c", program, "embed", str(text), "--tokenized", "--layers", "all"),
-        *("--state", state, "--tokens-per-batch", "64", "--out", str(path)),
+        *("--model", str(tiny.TRAINED_MODEL), "--state", state),
+        *("--tokens-per-batch", "64", "--out", str(path)),
     ]
     kills = 0
     for attempt in range(8):
@@ -215,7 +216,7 @@ def test_killed_at_random_moments_the_command_ends_with_the_same_content(tmp_pat
             break
         assert process.returncode == -signal.SIGKILL, errors.decode()
     assert kills >= 1
-    embedder = elmore.load(state=state)
+    embedder = elmore.load(tiny.TRAINED_MODEL, state=state)
     lines = [line.split() for line in text.read_text().splitlines()]
     for found, wanted in zip(read_vectors(path), embedder.stream(lines, mix="all"), strict=True):
         assert np.array_equal(found.vectors, wanted)

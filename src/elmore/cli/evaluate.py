@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from enum import StrEnum
 from itertools import chain
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from elmore.cli import options
+from elmore.cli.progress import showing_status
 from elmore.config import StatePolicy
 from elmore.errors import DataError
 from elmore.text.language import Language
@@ -97,8 +97,16 @@ def evaluate(
         limit_sentences(sentences, max_tokens=max_tokens),
         by_sentence=state is not StatePolicy.DOCUMENT,
     )
-    with _showing_progress() as on_progress:
-        totals = _measure(model, documents, state, initial, device, on_progress)
+    # Text is read ahead, so bytes would not tell what is done.
+    with showing_status("measuring") as show:
+        totals = _measure(
+            model,
+            documents,
+            state,
+            initial,
+            device,
+            on_progress=lambda num_tokens: show(f"measuring {num_tokens:,} tokens"),
+        )
     if not totals.num_predictions:
         name = "standard input" if text == "-" else text
         raise DataError(
@@ -183,26 +191,6 @@ def _measure(
         initial_state=zero_state(loaded.elmo.bilm) if initial is Initial.ZEROS else None,
         on_progress=on_progress,
     )
-
-
-@contextmanager
-def _showing_progress() -> Iterator[Callable[[int], None]]:
-    """Count tokens on a terminal; text is read ahead, so bytes would not tell what is done."""
-    from rich import progress  # noqa: PLC0415  takes time, and `elmore --help` has no use for it
-    from rich.console import Console  # noqa: PLC0415
-
-    console = Console(stderr=True)
-    with progress.Progress(
-        progress.SpinnerColumn(),
-        progress.TextColumn("measuring"),
-        progress.TextColumn("{task.completed:,} tokens"),
-        progress.TimeElapsedColumn(),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,
-    ) as bar:
-        task = bar.add_task("measuring", total=None)
-        yield lambda num_tokens: bar.update(task, completed=num_tokens)
 
 
 def _print_table(facts: dict[str, Any]) -> None:

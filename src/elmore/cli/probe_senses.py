@@ -1,5 +1,6 @@
 """`elmore probe senses`: how well a model's vectors tell word senses apart."""
 
+import itertools
 import json
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from elmore.cli import options
+from elmore.cli.progress import showing_status
 from elmore.config import Precision
 from elmore.errors import DataError
 
@@ -161,24 +163,12 @@ def _counting_sentences() -> Iterator[
     Callable[[Iterable["SenseSentence"]], Iterator["SenseSentence"]]
 ]:
     """Count the sentences read, on a terminal."""
-    from rich import progress  # noqa: PLC0415  takes time, and `elmore --help` has no use for it
-    from rich.console import Console  # noqa: PLC0415
-
-    console = Console(stderr=True)
-    with progress.Progress(
-        progress.SpinnerColumn(),
-        progress.TextColumn("reading"),
-        progress.TextColumn("{task.completed:,} sentences"),
-        progress.TimeElapsedColumn(),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,
-    ) as bar:
-        task = bar.add_task("reading", total=None)
+    with showing_status("reading") as show:
+        numbers = itertools.count(1)
 
         def count(sentences: Iterable["SenseSentence"]) -> Iterator["SenseSentence"]:
             for sentence in sentences:
-                bar.advance(task)
+                show(f"reading {next(numbers):,} sentences")
                 yield sentence
 
         yield count

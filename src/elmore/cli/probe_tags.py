@@ -1,8 +1,6 @@
 """`elmore probe tags`: what each layer of a model knows of tags."""
 
 import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from elmore.cli import options
+from elmore.cli.progress import showing_status
 from elmore.config import Precision
 
 if TYPE_CHECKING:
@@ -78,7 +77,7 @@ def probe_tags_command(
         device=device,
         precision=precision,
     )
-    with _showing_progress() as on_progress:
+    with showing_status("reading") as on_progress:
         scores = score_views(
             TaggedParts(**tagged),
             embedder,
@@ -90,25 +89,6 @@ def probe_tags_command(
         print(json.dumps({"column": column, "seed": seed, "scores": [*map(asdict, scores)]}))
     else:
         _print_table(scores)
-
-
-@contextmanager
-def _showing_progress() -> Iterator[Callable[[str], None]]:
-    """Say on a terminal what is being done."""
-    from rich import progress  # noqa: PLC0415  takes time, and `elmore --help` has no use for it
-    from rich.console import Console  # noqa: PLC0415
-
-    console = Console(stderr=True)
-    with progress.Progress(
-        progress.SpinnerColumn(),
-        progress.TextColumn("{task.description}"),
-        progress.TimeElapsedColumn(),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,
-    ) as bar:
-        task = bar.add_task("reading", total=None)
-        yield lambda text: bar.update(task, description=text)
 
 
 def _print_table(scores: "list[TagScore]") -> None:

@@ -1,6 +1,6 @@
-"""The bar that long jobs show on standard error."""
+"""What long jobs show on standard error: a bar, or what is being done."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -50,3 +50,22 @@ class Progress:
         elapsed = self._bar.tasks[0].elapsed or 0.0
         speed = (num_tokens - self._num_tokens_before) / elapsed if elapsed else 0.0
         self._bar.update(self._task, completed=self._num_bytes, tokens=num_tokens, speed=speed)
+
+
+@contextmanager
+def showing_status(first: str) -> Iterator[Callable[[str], None]]:
+    """Say on a terminal what is being done, and for how long; what is yielded says it anew."""
+    from rich import progress  # noqa: PLC0415  takes time, and `elmore --help` has no use for it
+    from rich.console import Console  # noqa: PLC0415
+
+    console = Console(stderr=True)
+    with progress.Progress(
+        progress.SpinnerColumn(),
+        progress.TextColumn("{task.description}"),
+        progress.TimeElapsedColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    ) as bar:
+        task = bar.add_task(first, total=None)
+        yield lambda text: bar.update(task, description=text)

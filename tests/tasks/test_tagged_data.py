@@ -138,6 +138,9 @@ def test_guesses_are_the_most_frequent_tags_counted_by_hand():
 
 
 def test_an_empty_column_is_noticed(tmp_path):
-    (tmp_path / "x.txt").write_text("a\tA\tO\nb\t\tO\n")
+    (tmp_path / "tabs.txt").write_text("a\tA\tO\nb\t\tO\n")
+    with pytest.raises(DataError, match=r"line 2: wanted a token in column 1 and its tag"):
+        read_tagged(tmp_path / "tabs.txt", column=2)
+    (tmp_path / "spaces.txt").write_text("a A O\nb  O\n")
     with pytest.raises(DataError, match=r"line 2: wanted 3 columns as in the lines before, got 2"):
-        read_tagged(tmp_path / "x.txt", column=2)
+        read_tagged(tmp_path / "spaces.txt", column=2)

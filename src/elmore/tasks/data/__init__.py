@@ -1,0 +1,1 @@
+"""Readers of task data: a file a format, each a stream of frozen examples."""

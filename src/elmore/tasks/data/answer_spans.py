@@ -1,0 +1,76 @@
+"""Where the tokens of a text are in it, and which of them an answer covers."""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
+from enum import StrEnum
+
+Span = tuple[int, int]  # characters text[start:end], or tokens[start:end]
+
+
+class Fit(StrEnum):
+    """How an answer's tokens were found."""
+
+    GIVEN = "given"
+    """Where the data says."""
+
+    MOVED = "moved"
+    """At the occurrence nearest to there that begins and ends with tokens."""
+
+    WIDENED = "widened"
+    """Nowhere alone: the tokens hold more than the answer."""
+
+    MISSING = "missing"
+    """The text does not have the answer."""
+
+
+def find_offsets(text: str, tokens: Iterable[str]) -> tuple[Span, ...]:
+    """Return where each token begins and ends; together they are the text without its whitespace.
+
+    >>> find_offsets(" Don't go", ["Do", "n't", "go"])
+    ((1, 3), (3, 6), (7, 9))
+    """
+    offsets: list[Span] = []
+    end = 0
+    for token in tokens:
+        start = text.index(token, end)
+        end = start + len(token)
+        offsets.append((start, end))
+    return tuple(offsets)
+
+
+def align_answer(
+    text: str, offsets: Sequence[Span], *, answer: str, start: int
+) -> tuple[Span | None, Fit]:
+    """Return the tokens of `answer`, said to be at character `start`, and how they were found.
+
+    An answer often is part of another word before it stands alone ("7" of "1973"), so an
+    occurrence that is whole tokens is preferred to the place given.
+    """
+    stripped = answer.strip()
+    start += len(answer) - len(answer.lstrip())
+    occurrences = _find_all(text, stripped)
+    occurrences.sort(key=lambda place: (abs(place - start), place))
+    starts = [offset for offset, _ in offsets]
+    ends = [offset for _, offset in offsets]
+    for place in occurrences:
+        span = _cover(starts, ends, place, place + len(stripped))
+        if (starts[span[0]], ends[span[1] - 1]) == (place, place + len(stripped)):
+            return span, Fit.GIVEN if place == start else Fit.MOVED
+    if not occurrences:
+        return None, Fit.MISSING
+    return _cover(starts, ends, occurrences[0], occurrences[0] + len(stripped)), Fit.WIDENED
+
+
+def _cover(starts: list[int], ends: list[int], start: int, end: int) -> Span:
+    """Return the tokens that have characters between `start` and `end`."""
+    return bisect_right(ends, start), bisect_left(starts, end)
+
+
+def _find_all(text: str, part: str) -> list[int]:
+    """Return where `part` begins in `text`, overlaps too."""
+    places: list[int] = []
+    place = text.find(part)
+    while place >= 0:
+        places.append(place)
+        place = text.find(part, place + 1)
+    return places

@@ -1,0 +1,185 @@
+"""Documents whose mentions of one thing are clustered: CoNLL-2012's columns and CoNLL-U.
+
+Brackets (see `mentions.py`) stand in the last column: of many in CoNLL-2012 and LitBank, of three
+in OntoGUM, and of ten, under Entity=, in CoNLL-U.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import chain, groupby
+from pathlib import Path
+
+from elmore.errors import DataError
+from elmore.tasks.data.lines import read_lines, refuse_none, shorten, split_columns
+from elmore.tasks.data.mentions import Clusters, MentionReader
+
+# What OntoGUM writes for words that it may not give away.
+HIDDEN_WORD = "_"
+
+# CoNLL-2012's columns, of which there is one more for each predicate.
+WORD, SPEAKER, MIN_COLUMNS = 3, 9, 12
+NUM_SHORT_COLUMNS, SHORT_WORD = 3, 1
+NUM_CONLLU_COLUMNS, CONLLU_WORD = 10, 1
+
+_BEGIN = re.compile(r"#\s*begin document\b(.*)")
+_NAME_AND_PART = re.compile(r"\((.*)\);?(?:\s*part\s+(\S+))?")
+_NEW_DOCUMENT = re.compile(r"#\s*newdoc\b(?:\s+id\s*=\s*(.*\S))?\s*")
+_SPEAKER = re.compile(r"#\s*speaker\s*=\s*(.*\S)\s*")
+_WORD_ID = re.compile(r"[0-9]+")
+_SKIPPED_ID = re.compile(r"[0-9]+[-.][0-9]+")
+_ENTITY = re.compile(r"(?:^|\|)Entity=([^|]*)")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SpokenSentence:
+    """A sentence and who says it, if that is known."""
+
+    tokens: tuple[str, ...]
+    speaker: str | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ClusteredDocument:
+    """A document and its clusters; a mention is (start, end), counted in the document's tokens."""
+
+    name: str
+    sentences: tuple[SpokenSentence, ...]
+    clusters: Clusters
+
+    @property
+    def tokens(self) -> tuple[str, ...]:
+        """The tokens of all sentences."""
+        return tuple(token for sentence in self.sentences for token in sentence.tokens)
+
+    @property
+    def hidden_share(self) -> float:
+        """How many of the words are "_": a text with many is not worth learning from."""
+        tokens = self.tokens
+        return tokens.count(HIDDEN_WORD) / len(tokens)
+
+
+@dataclass(kw_only=True, slots=True)
+class _Sentence:
+    """A sentence as it is read."""
+
+    document: tuple[int, str]  # a number, since names may come again
+    speaker: str | None = None
+    tokens: list[str] = field(default_factory=list)
+    brackets: list[tuple[str, str]] = field(default_factory=list)  # and where they stand
+
+
+def read_documents(path: Path) -> Iterator[ClusteredDocument]:
+    """Yield a file's documents; its form is told by its name (.conllu) and its columns.
+
+    OntoGUM's three columns do not say where sentences end; its CoNLL-U does, and who speaks.
+    """
+    is_conllu = ".conllu" in map(str.lower, path.suffixes)
+    sentences = _read_conllu(path) if is_conllu else _read_columns(path)
+    documents = groupby(sentences, key=lambda sentence: sentence.document)
+    complaint = f"{path} has no document with words; give CoNLL-2012 columns or CoNLL-U"
+    return refuse_none(
+        (_build(name, list(group)) for (_, name), group in documents), complaint=complaint
+    )
+
+
+def _build(name: str, sentences: list[_Sentence]) -> ClusteredDocument:
+    mentions = MentionReader()
+    for sentence in sentences:
+        for cell, where in sentence.brackets:
+            mentions.read(cell, where=where)
+        mentions.end_sentence()
+    return ClusteredDocument(
+        name=name,
+        sentences=tuple(
+            SpokenSentence(tokens=tuple(sentence.tokens), speaker=sentence.speaker)
+            for sentence in sentences
+        ),
+        clusters=mentions.clusters,
+    )
+
+
+def _read_columns(path: Path) -> Iterator[_Sentence]:
+    document = (0, _name_file(path))
+    sentence = _Sentence(document=document)
+    for number, line in chain(read_lines(path), [(0, "")]):
+        if line.strip() and not line.startswith("#"):
+            where = f"{path}, line {number}"
+            token, speaker, brackets = _read_row(line, where=where)
+            sentence.speaker = sentence.speaker or speaker
+            # OntoGUM has lost a "|" that was a word.
+            sentence.tokens.append(token or HIDDEN_WORD)
+            sentence.brackets.append((brackets, where))
+            continue
+        if sentence.tokens:
+            yield sentence
+        if begin := _BEGIN.fullmatch(line):
+            document = (number, _read_name(begin[1].strip()) or _name_file(path))
+        sentence = _Sentence(document=document)
+
+
+def _read_name(text: str) -> str:
+    """Make one name of a document's name and part, if they are told apart.
+
+    >>> _read_name("(bc/cctv/00); part 001"), _read_name("letters")
+    ('bc/cctv/00/001', 'letters')
+    """
+    match = _NAME_AND_PART.fullmatch(text)
+    return "/".join(part for part in match.groups() if part) if match else text
+
+
+def _read_row(line: str, *, where: str) -> tuple[str, str | None, str]:
+    """Return a word, its speaker and its brackets."""
+    columns = split_columns(line)
+    if len(columns) == NUM_SHORT_COLUMNS:
+        return columns[SHORT_WORD], None, columns[-1].strip()
+    if len(columns) < MIN_COLUMNS:
+        raise DataError(
+            f"{where}: wanted {NUM_SHORT_COLUMNS} columns (number, word, brackets) or at least "
+            f"{MIN_COLUMNS} of CoNLL-2012, got {len(columns)} ({shorten(line)}); mend the line, or "
+            "if the file is CoNLL-U, name it .conllu"
+        )
+    speaker = columns[SPEAKER]
+    return columns[WORD], None if speaker in ("-", "_", "") else speaker, columns[-1].strip()
+
+
+def _read_conllu(path: Path) -> Iterator[_Sentence]:
+    document = (0, _name_file(path))
+    sentence = _Sentence(document=document)
+    for number, line in chain(read_lines(path), [(0, "")]):
+        if not line.strip():
+            if sentence.tokens:
+                yield sentence
+            sentence = _Sentence(document=document)
+        elif line.startswith("#"):
+            if new_document := _NEW_DOCUMENT.fullmatch(line):
+                document = (number, new_document[1] or _name_file(path))
+                sentence.document = document
+            elif speaker := _SPEAKER.fullmatch(line):
+                sentence.speaker = speaker[1]
+        else:
+            where = f"{path}, line {number}"
+            if row := _read_conllu_row(line, where=where):
+                token, brackets = row
+                sentence.tokens.append(token)
+                sentence.brackets.append((brackets, where))
+
+
+def _read_conllu_row(line: str, *, where: str) -> tuple[str, str] | None:
+    """Return a word and its brackets; nothing for multiword ranges and empty nodes."""
+    columns = line.split("\t")
+    is_word = _WORD_ID.fullmatch(columns[0]) is not None
+    is_known = is_word or _SKIPPED_ID.fullmatch(columns[0])
+    if not is_known or len(columns) != NUM_CONLLU_COLUMNS or not all(columns):
+        raise DataError(
+            f"{where}: wanted the {NUM_CONLLU_COLUMNS} columns of CoNLL-U, a number first and tabs "
+            f"between them, got {sum(map(bool, columns))} ({shorten(line)}); mend the line"
+        )
+    if not is_word:
+        return None
+    entity = _ENTITY.search(columns[-1])
+    return columns[CONLLU_WORD], entity[1] if entity else ""
+
+
+def _name_file(path: Path) -> str:
+    return path.name.partition(".")[0]

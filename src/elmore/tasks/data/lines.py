@@ -1,0 +1,67 @@
+"""Lines of a UTF-8 file, compressed or not; what readers of lines have in common."""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import BinaryIO, TypeVar
+
+from elmore.errors import DataError
+from elmore.text.files import open_text, read_bytes
+
+_BYTES_AT_ONCE = 2**20
+
+_Example = TypeVar("_Example")
+
+
+def read_lines(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield each line's number, from 1, and its text without the line break.
+
+    Only a line feed ends a line: tokens may hold what else Unicode takes for a line's end.
+    """
+    with open_text(path) as (_, stream):
+        for number, line in enumerate(_split(stream, name=str(path)), start=1):
+            try:
+                text = line.decode("utf-8-sig" if number == 1 else "utf-8")
+            except UnicodeDecodeError as error:
+                raise DataError(
+                    f"{path}, line {number}: byte 0x{error.object[error.start]:02x} is not UTF-8; "
+                    "convert the file, for example: iconv -f LATIN1 -t UTF-8 old.txt > new.txt"
+                ) from None
+            yield number, text.removesuffix("\r")
+
+
+def split_columns(line: str) -> list[str]:
+    r"""Return the columns of a line: tabs separate them if it has any, else runs of spaces.
+
+    >>> split_columns("EU\t\tI-ORG"), split_columns("EU  NNP")
+    (['EU', '', 'I-ORG'], ['EU', 'NNP'])
+    """
+    if "\t" in line:
+        return line.split("\t")
+    return [column for column in line.split(" ") if column]
+
+
+def refuse_none(examples: Iterable[_Example], *, complaint: str) -> Iterator[_Example]:
+    """Pass examples on; where there are none, raise the complaint."""
+    is_empty = True
+    for example in examples:
+        is_empty = False
+        yield example
+    if is_empty:
+        raise DataError(complaint)
+
+
+def shorten(text: str) -> str:
+    """Return what a message shows of a line."""
+    return repr(text if len(text) <= 40 else f"{text[:37]}...")
+
+
+def _split(stream: BinaryIO, *, name: str) -> Iterator[bytes]:
+    parts: list[bytes] = []
+    while chunk := read_bytes(stream, _BYTES_AT_ONCE, name=name):
+        first, *others = chunk.split(b"\n")
+        parts.append(first)
+        for other in others:
+            yield b"".join(parts)
+            parts = [other]
+    if rest := b"".join(parts):
+        yield rest

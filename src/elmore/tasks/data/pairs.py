@@ -1,0 +1,137 @@
+"""Texts and pairs of texts with a label, a line each: SNLI's tables, and users' own.
+
+Columns are separated by tabs. A first line may name them, in any order and among others;
+without it, texts come first and the label last.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from elmore.errors import DataError
+from elmore.tasks.data.lines import read_lines, refuse_none, shorten
+
+INFERENCE_LABELS = ("entailment", "neutral", "contradiction")
+
+# What SNLI writes where its annotators did not agree.
+NO_LABEL = "-"
+
+# What a first line may call its columns.
+_LABEL = ("label", "gold_label")
+_TEXT = ("text", "sentence")
+_PREMISE = ("premise", "sentence1", "text1", "text_a")
+_HYPOTHESIS = ("hypothesis", "sentence2", "text2", "text_b")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LabelledText:
+    """A text to classify."""
+
+    text: str
+    label: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LabelledPair:
+    """Two texts, and what the first says of the second."""
+
+    premise: str
+    hypothesis: str
+    label: str
+
+
+def read_texts(path: Path, *, labels: Collection[str] | None = None) -> Iterator[LabelledText]:
+    """Read a text and its label a line; `labels`, if given, are all there may be."""
+    examples = (
+        LabelledText(text=text, label=label)
+        for text, label in _read_rows(path, names=(_TEXT, _LABEL), labels=labels)
+    )
+    return refuse_none(examples, complaint=f"{path} has no texts; give one with a label a line")
+
+
+def read_pairs(path: Path, *, labels: Collection[str] | None = None) -> Iterator[LabelledPair]:
+    """Read two texts and their label a line; those whose label is '-' are left out."""
+    known = None if labels is None else (*labels, NO_LABEL)
+    rows = _read_rows(path, names=(_PREMISE, _HYPOTHESIS, _LABEL), labels=known)
+    examples = (
+        LabelledPair(premise=premise, hypothesis=hypothesis, label=label)
+        for premise, hypothesis, label in rows
+        if label != NO_LABEL
+    )
+    return refuse_none(examples, complaint=f"{path} has no pairs; give one with a label a line")
+
+
+def _read_rows(
+    path: Path, *, names: Sequence[tuple[str, ...]], labels: Collection[str] | None
+) -> Iterator[list[str]]:
+    """Yield the cells that `names` ask for, in their order, of each line."""
+    places: list[int] = []
+    num_columns = 0
+    for number, line in read_lines(path):
+        if not line.strip():
+            continue
+        where = f"{path}, line {number}"
+        cells = [_unquote(cell).strip() for cell in line.split("\t")]
+        if not places:
+            header = _find_header(cells, names=names, where=where)
+            places = header or list(range(len(names)))
+            num_columns = len(cells) if header else len(names)
+            if header:
+                continue
+        if len(cells) != num_columns:
+            raise DataError(
+                f"{where}: wanted {num_columns} columns with tabs between them "
+                f"({_describe(names)}), got {len(cells)} ({shorten(line)}); mend the line"
+            )
+        row = [cells[place] for place in places]
+        if not all(row):
+            raise DataError(
+                f"{where}: wanted {_describe(names)}, but one is empty ({shorten(line)}); fill it, "
+                "or leave the line out"
+            )
+        if labels is not None and row[-1] not in labels:
+            raise DataError(
+                f"{where}: the label {shorten(row[-1])} is none of {', '.join(labels)}; mend the "
+                "line, or if the columns are in another order, name them in a first line, such as "
+                f"{_describe(names)}, with tabs between"
+            )
+        yield row
+
+
+def _find_header(
+    cells: list[str], *, names: Sequence[tuple[str, ...]], where: str
+) -> list[int] | None:
+    """Return where the wanted columns are if these cells are names, None if they are data."""
+    lowered = [cell.lower() for cell in cells]
+    found = [
+        next((lowered.index(choice) for choice in choices if choice in lowered), None)
+        for choices in names
+    ]
+    places = [place for place in found if place is not None]
+    if len(places) == len(names):
+        return places
+    if found[-1] is None:
+        return None
+    # A label called "label" would be strange; more likely the other names are not known here.
+    missing = [choices for choices, place in zip(names, found, strict=True) if place is None]
+    raise DataError(
+        f"{where}: this line names columns, but none of them is "
+        f"{' or '.join(' / '.join(choices) for choices in missing)}; rename one"
+    )
+
+
+def _unquote(cell: str) -> str:
+    """Undo the quotes of a spreadsheet, which doubles those inside; SNLI's tables have them.
+
+    >>> print(_unquote('"A ""stop"" sign"'), _unquote('"Stop!"'))
+    A "stop" sign "Stop!"
+    """
+    inner = cell.strip()[1:-1]
+    is_quoted = cell.strip() == f'"{inner}"' and '""' in inner
+    if not is_quoted or '"' in inner.replace('""', ""):
+        return cell
+    return inner.replace('""', '"')
+
+
+def _describe(names: Sequence[tuple[str, ...]]) -> str:
+    return ", ".join(choices[0] for choices in names)

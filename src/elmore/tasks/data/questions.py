@@ -1,0 +1,143 @@
+"""Questions whose answers are spans of a paragraph: SQuAD 1.1's JSON."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from elmore.errors import DataError
+from elmore.tasks.data.answer_spans import Fit, Span, align_answer, find_offsets
+from elmore.tasks.data.json_list import read_json_list
+from elmore.tasks.data.lines import refuse_none, shorten
+from elmore.text.language import Language
+from elmore.text.sentences import split_sentences
+from elmore.text.tokens import split_tokens
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Answer:
+    """An answer as written, and the paragraph's tokens[start:end] that are it."""
+
+    text: str
+    span: Span | None  # None if the paragraph does not have the text
+    fit: Fit
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Question:
+    """A question, and one answer or several people's."""
+
+    name: str
+    text: str
+    tokens: tuple[str, ...]
+    answers: tuple[Answer, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Paragraph:
+    """A text and the questions about it."""
+
+    title: str  # of its article
+    text: str
+    sentences: tuple[tuple[str, ...], ...]
+    offsets: tuple[Span, ...]  # of all sentences' tokens: where their characters are in the text
+    questions: tuple[Question, ...]
+
+    @property
+    def tokens(self) -> tuple[str, ...]:
+        """The tokens of all sentences, in which answers are counted."""
+        return tuple(token for sentence in self.sentences for token in sentence)
+
+    def quote(self, start: int, end: int) -> str:
+        """Return tokens[start:end] as the text has them, spaces included."""
+        return self.text[self.offsets[start][0] : self.offsets[end - 1][1]]
+
+
+def read_paragraphs(path: Path, *, language: Language = Language.EN) -> Iterator[Paragraph]:
+    """Yield an article's paragraphs after the other's; one article is in memory at a time."""
+    complaint = f"{path} has no questions; give SQuAD's JSON, with articles under 'data'"
+    return refuse_none(_read(path, language=language), complaint=complaint)
+
+
+def count_fits(paragraphs: Iterable[Paragraph]) -> Counter[Fit]:
+    """Count how the answers' tokens were found."""
+    return Counter(
+        answer.fit
+        for paragraph in paragraphs
+        for question in paragraph.questions
+        for answer in question.answers
+    )
+
+
+def _read(path: Path, *, language: Language) -> Iterator[Paragraph]:
+    for number, article in enumerate(read_json_list(path, key="data"), start=1):
+        where = f"{path}, article {number}"
+        title = _get(article, "title", str, where=where)
+        for place, entry in enumerate(_get(article, "paragraphs", list, where=where), start=1):
+            yield _read_paragraph(
+                entry,
+                title=title,
+                language=language,
+                where=f"{where} ({shorten(title)}), paragraph {place}",
+            )
+
+
+def _read_paragraph(entry: Any, *, title: str, language: Language, where: str) -> Paragraph:
+    text = _get(entry, "context", str, where=where)
+    sentences = tuple(
+        tuple(split_tokens(sentence, language=language))
+        for sentence in split_sentences(text, language=language)
+    )
+    if not sentences:
+        raise DataError(f"{where}: the context has no words; fill it, or leave it out")
+    offsets = find_offsets(text, (token for sentence in sentences for token in sentence))
+    questions = tuple(
+        _read_question(question, text=text, offsets=offsets, language=language, where=where)
+        for question in _get(entry, "qas", list, where=where)
+    )
+    return Paragraph(
+        title=title, text=text, sentences=sentences, offsets=offsets, questions=questions
+    )
+
+
+def _read_question(
+    entry: Any, *, text: str, offsets: tuple[Span, ...], language: Language, where: str
+) -> Question:
+    name = _get(entry, "id", str, where=where)
+    where = f"{where}, question {name}"
+    question = _get(entry, "question", str, where=where)
+    tokens = tuple(split_tokens(question.strip(), language=language))
+    answers = tuple(
+        _read_answer(answer, text=text, offsets=offsets, where=where)
+        for answer in _get(entry, "answers", list, where=where)
+    )
+    if not tokens or not answers:
+        raise DataError(
+            f"{where}: wanted a question and at least one answer, got {shorten(question)} and "
+            f"{len(answers)} answers; leave it out (SQuAD 2.0's unanswerable ones are not read)"
+        )
+    return Question(name=name, text=question, tokens=tokens, answers=answers)
+
+
+def _read_answer(entry: Any, *, text: str, offsets: tuple[Span, ...], where: str) -> Answer:
+    answer = _get(entry, "text", str, where=where)
+    start = _get(entry, "answer_start", int, where=where)
+    if not answer.strip():
+        raise DataError(f"{where}: an answer is blank; fill it, or leave it out")
+    span, fit = align_answer(text, offsets, answer=answer, start=start)
+    return Answer(text=answer, span=span, fit=fit)
+
+
+def _get(entry: Any, key: str, kind: type, *, where: str) -> Any:
+    """Return what `entry` has under `key`, if it is of this kind."""
+    if not isinstance(entry, dict) or type(entry.get(key)) is not kind:
+        found = entry.get(key, "nothing") if isinstance(entry, dict) else entry
+        raise DataError(
+            f"{where}: wanted {_KINDS[kind]} under {key!r}, got {shorten(str(found))}; mend it, or "
+            "give SQuAD's JSON"
+        )
+    return entry[key]
+
+
+_KINDS: dict[type, str] = {str: "a text", int: "a whole number", list: "a list"}

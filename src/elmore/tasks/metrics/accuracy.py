@@ -1,0 +1,33 @@
+"""How many labels are right: the score of SST, SNLI and of tags one by one."""
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+
+from elmore.tasks.metrics.ratios import divide
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Accuracy:
+    """Counts that can be added, over batches as over files."""
+
+    num_correct: int = 0
+    num_labels: int = 0
+
+    def __add__(self, other: "Accuracy") -> "Accuracy":
+        return Accuracy(
+            num_correct=self.num_correct + other.num_correct,
+            num_labels=self.num_labels + other.num_labels,
+        )
+
+    @property
+    def share(self) -> float:
+        """From 0 to 1; 0 if there are no labels."""
+        return divide(self.num_correct, self.num_labels)
+
+
+def score_labels(gold: Sequence[Hashable], predicted: Sequence[Hashable]) -> Accuracy:
+    """Count the labels that are equal, place by place."""
+    if len(gold) != len(predicted):
+        raise ValueError(f"wanted a predicted label for each of {len(gold)}, got {len(predicted)}")
+    num_correct = sum(right == guess for right, guess in zip(gold, predicted, strict=True))
+    return Accuracy(num_correct=num_correct, num_labels=len(gold))

@@ -1,0 +1,136 @@
+"""Spans out of tags, and their precision, recall and F1 as conlleval counts them.
+
+conlleval (CoNLL-2000 to 2003) reads any tags: what no scheme allows still has a beginning and an
+end. seqeval reads alike by default; its strict mode leaves out spans that break a scheme, and so
+gives other numbers for the same predictions. conlleval itself knows IOB1 and IOB2 only, and joins
+neighbors of one type in BIOES; here, as in seqeval, they are two.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from elmore.errors import DataError
+from elmore.tasks.metrics.ratios import divide, f1
+
+OUTSIDE = "O"
+_BEGINNING = {"B", "S", "U"}
+_ENDING = {"E", "S", "L", "U"}
+_KNOWN = {OUTSIDE, "I"} | _BEGINNING | _ENDING
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Span:
+    """Tokens from `start` up to `end`, which is not one of them."""
+
+    start: int
+    end: int
+    type: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SpanCounts:
+    """How many spans there are, were predicted, and are the same in both to the token."""
+
+    num_gold: int = 0
+    num_predicted: int = 0
+    num_correct: int = 0
+
+    def __add__(self, other: "SpanCounts") -> "SpanCounts":
+        return SpanCounts(
+            num_gold=self.num_gold + other.num_gold,
+            num_predicted=self.num_predicted + other.num_predicted,
+            num_correct=self.num_correct + other.num_correct,
+        )
+
+    @property
+    def precision(self) -> float:
+        """From 0 to 1; 0 if nothing was predicted."""
+        return divide(self.num_correct, self.num_predicted)
+
+    @property
+    def recall(self) -> float:
+        """From 0 to 1; 0 if there was nothing to find."""
+        return divide(self.num_correct, self.num_gold)
+
+    @property
+    def f1(self) -> float:
+        """The harmonic mean of both."""
+        return f1(self.precision, self.recall)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SpanScore:
+    """Counts by type, of a sentence or added over sentences."""
+
+    by_type: Mapping[str, SpanCounts] = field(default_factory=dict)
+
+    def __add__(self, other: "SpanScore") -> "SpanScore":
+        zero = SpanCounts()
+        types = sorted(self.by_type.keys() | other.by_type.keys())
+        return SpanScore(
+            by_type={
+                name: self.by_type.get(name, zero) + other.by_type.get(name, zero) for name in types
+            }
+        )
+
+    @property
+    def total(self) -> SpanCounts:
+        """All types together: its F1 is the micro average that conlleval prints first."""
+        return sum(self.by_type.values(), start=SpanCounts())
+
+    def without(self, *types: str) -> "SpanScore":
+        """Leave types out, as semantic roles are scored without the given predicate (V)."""
+        kept = {name: counts for name, counts in self.by_type.items() if name not in types}
+        return SpanScore(by_type=kept)
+
+
+def score_tags(gold: Sequence[str], predicted: Sequence[str]) -> SpanScore:
+    """Score a sentence's predicted tags; neither side has to follow a scheme, nor the same."""
+    if len(gold) != len(predicted):
+        raise ValueError(f"wanted a predicted tag for each of {len(gold)}, got {len(predicted)}")
+    return score_spans(read_spans(gold, where="gold"), read_spans(predicted, where="predicted"))
+
+
+def score_spans(gold: Iterable[Span], predicted: Iterable[Span]) -> SpanScore:
+    """Score a sentence's spans; one is correct if start, end and type are."""
+    gold, predicted = set(gold), set(predicted)
+    num_gold, num_predicted, num_correct = (
+        Counter(span.type for span in spans) for spans in (gold, predicted, gold & predicted)
+    )
+    return SpanScore(
+        by_type={
+            name: SpanCounts(
+                num_gold=num_gold[name],
+                num_predicted=num_predicted[name],
+                num_correct=num_correct[name],
+            )
+            for name in sorted(num_gold.keys() | num_predicted.keys())
+        }
+    )
+
+
+def read_spans(tags: Sequence[str], *, where: str = "tags") -> list[Span]:
+    """Read tags of any scheme, and those that break it, as conlleval does: for predictions."""
+    spans: list[Span] = []
+    start = 0
+    previous, previous_type = OUTSIDE, ""
+    for position, tag in enumerate([*tags, OUTSIDE]):
+        letter, _, span_type = tag.partition("-")  # a type may have hyphens: B-C-ARG1
+        if letter not in _KNOWN:
+            raise DataError(
+                f"{where}, token {position + 1}: {tag!r} is not a tag of spans; wanted O, or one "
+                "of B, I, E, S, L and U with a hyphen and a type, such as B-PER"
+            )
+        is_new = (
+            letter in _BEGINNING
+            or previous == OUTSIDE
+            or previous in _ENDING
+            or previous_type != span_type
+        )
+        if previous != OUTSIDE and (is_new or letter == OUTSIDE):
+            spans.append(Span(start, position, previous_type))
+        if is_new:
+            start = position
+        previous, previous_type = letter, span_type
+    return spans

@@ -1,0 +1,40 @@
+import gzip
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from elmore.errors import DataError
+from elmore.tasks.data import lines
+from elmore.tasks.data.lines import read_lines, refuse_none
+
+
+def test_only_a_line_feed_ends_a_line(tmp_path):
+    path = tmp_path / "text"
+    path.write_bytes("\ufeffa\u2028b\x0bc\r\n\nd\re\ufeff".encode())
+    assert list(read_lines(path)) == [(1, "a\u2028b\x0bc"), (2, ""), (3, "d\re\ufeff")]
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.lists(st.text(st.characters(exclude_characters="\n\r", codec="utf-8")), min_size=1))
+def test_lines_longer_than_what_is_read_at_once(tmp_path_factory, texts):
+    path = tmp_path_factory.mktemp("lines") / "text.gz"
+    path.write_bytes(gzip.compress("".join(f"{text}\n" for text in ["first", *texts]).encode()))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lines, "_BYTES_AT_ONCE", 3)
+        assert [text for _, text in read_lines(path)] == ["first", *texts]
+
+
+def test_a_byte_that_is_not_utf8_is_told_by_its_line(tmp_path):
+    path = tmp_path / "text"
+    path.write_bytes(b"a\nb\xff\n")
+    reading = read_lines(path)
+    assert next(reading) == (1, "a")
+    with pytest.raises(DataError, match=r"text, line 2: byte 0xff is not UTF-8"):
+        next(reading)
+
+
+def test_none_at_all_are_refused_and_some_are_passed_on():
+    assert list(refuse_none(iter([0]), complaint="none")) == [0]
+    with pytest.raises(DataError, match="none"):
+        list(refuse_none([], complaint="none"))

@@ -19,7 +19,16 @@ MAP = {
     "weights": {"atomic_file", "build", "config", "errors", "model", "text"},
     "embed": {"atomic_file", "config", "errors", "model", "text", "weights"},
     "pretrain": {"atomic_file", "config", "errors", "model", "text", "weights"},
-    "tasks": {"config", "embed", "errors", "model", "text"},
+    "tasks": {
+        "atomic_file",
+        "config",
+        "embed",
+        "errors",
+        "model",
+        "pretrain",
+        "text",
+        "weights",
+    },
     "explore": {"config", "embed", "errors", "pretrain"},
     "cli": {
         "atomic_file",

@@ -6,13 +6,16 @@ from typing import Annotated
 import typer
 
 from elmore import __version__
+from elmore.cli.compare import compare
 from elmore.cli.convert import convert
 from elmore.cli.embed import embed
 from elmore.cli.evaluate import evaluate
 from elmore.cli.finetune import finetune
+from elmore.cli.fit import fit
 from elmore.cli.info import info
 from elmore.cli.neighbors import neighbors
 from elmore.cli.plot import plot
+from elmore.cli.predict import predict
 from elmore.cli.prepare import prepare
 from elmore.cli.pretrain import pretrain
 from elmore.cli.probe_senses import probe_senses_command
@@ -37,6 +40,9 @@ app.command()(plot)
 app.command()(finetune)
 app.command()(evaluate)
 app.command()(score)
+app.command()(fit)
+app.command()(predict)
+app.command()(compare)
 probe = typer.Typer(
     no_args_is_help=True, help="Measure what each layer of a model knows: tags, senses."
 )

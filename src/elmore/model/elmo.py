@@ -121,10 +121,13 @@ class Elmo(nn.Module):
         )
 
     def _pad(self, flat: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-        if self.keeps_markers:
-            return to_padded(flat, lengths)
-        ends = lengths.cumsum(0)
-        is_token = torch.ones(flat.shape[-2], dtype=torch.bool)
-        is_token[ends - 1] = False
-        is_token[ends - lengths] = False
-        return to_padded(flat[..., is_token.to(flat.device), :], lengths - NUM_MARKERS)
+        return to_padded(flat, lengths) if self.keeps_markers else drop_markers(flat, lengths)
+
+
+def drop_markers(flat: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+    """Spread (..., N, D) over (..., B, T, D) without the marks around sentences; and the mask."""
+    ends = lengths.cumsum(0)
+    is_token = torch.ones(flat.shape[-2], dtype=torch.bool)
+    is_token[ends - 1] = False
+    is_token[ends - lengths] = False
+    return to_padded(flat[..., is_token.to(flat.device), :], lengths - NUM_MARKERS)

@@ -1,0 +1,134 @@
+"""`elmore compare`: what ELMo vectors are worth for a task, measured, in one page."""
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from elmore.cli import options
+from elmore.cli.fit import Changes, Config, Data, Dev, Elmo, TaskName, Test, Train, Words, read_task
+from elmore.cli.fit_display import FitDisplay
+from elmore.errors import ConfigError
+
+
+def compare(
+    task: TaskName,
+    data: Data = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="Folder of the comparison. Without it: compare-TASK."),
+    ] = None,
+    train: Train = None,
+    dev: Dev = None,
+    test: Test = None,
+    elmo: Elmo = None,
+    words: Words = None,
+    variants: Annotated[
+        str,
+        typer.Option(
+            help="What to compare, with commas between: without, input, output, both, top (layer "
+            "only), average (of layers), finetuned (with the task), domain (fine-tuned on its "
+            "text first)."
+        ),
+    ] = "without,input",
+    shares: Annotated[
+        str, typer.Option(help="Shares of the training data in percent, with commas between.")
+    ] = "100",
+    seeds: Annotated[int, typer.Option(min=1, help="How often each is trained.")] = 3,
+    config: Config = None,
+    changes: Changes = None,
+    device: options.Device = "cpu",
+    as_json: options.Json = False,
+) -> None:
+    """Train a task with and without ELMo, over several seeds, and report what that changes.
+
+    The folder gets report.html (table, learning curves, gains by amount of data, the learned
+    weights of layers) and report.json. A comparison that is stopped goes on with the same command.
+
+    For example:
+
+        elmore compare sentiment --data sst/ --words glove.6B.50d.txt
+
+        elmore compare ner --data conll2003/ --variants without,input,top --shares 1,10,100
+    """
+    chosen = [name.strip() for name in variants.split(",") if name.strip()]
+    percents = [_read_percent(text) for text in shares.split(",")]
+    settings, parts = read_task(
+        task,
+        data=data,
+        train=train,
+        dev=dev,
+        test=test,
+        words=words,
+        config=config,
+        changes=changes or [],
+    )
+    from elmore.pretrain.stopping import StoppedError  # noqa: PLC0415
+    from elmore.tasks.fit.compare import (  # noqa: PLC0415  brings torch
+        PlannedRun,
+        plan_runs,
+        run_comparison,
+        summarize,
+    )
+    from elmore.tasks.fit.elmo import ElmoChoice  # noqa: PLC0415
+    from elmore.tasks.fit.model import make_task  # noqa: PLC0415
+    from elmore.tasks.fit.plan import REPORT  # noqa: PLC0415
+    from elmore.tasks.report.report_folder import write_report  # noqa: PLC0415
+    from elmore.tasks.report.text_table import write_table  # noqa: PLC0415
+    from elmore.weights.loading import load_model  # noqa: PLC0415
+
+    folder = out or Path(f"compare-{settings.kind}")
+    runs = plan_runs(settings, variants=chosen, shares=percents, num_seeds=seeds)
+    display = FitDisplay(score_name=make_task(settings).main_score)
+
+    was_done: dict[str, bool] = {}
+
+    def announce(number: int, run: PlannedRun) -> None:
+        was_done[run.name] = (run.find_folder(folder) / REPORT).is_file()
+        note = ", done before" if was_done[run.name] else ""
+        print(f"training {number + 1} of {len(runs)}: {run.name}{note}", file=sys.stderr)
+
+    model = load_model(elmo)
+    about, fingerprint = model.config.about.name, model.fingerprint()
+    del model
+    finished = []
+    try:
+        with display.shown():
+            for pair in run_comparison(
+                runs,
+                parts,
+                folder,
+                elmo=ElmoChoice(name=elmo),
+                observer=display,
+                on_run=announce,
+                device=device,
+            ):
+                finished.append(pair)
+                # Plots take seconds: they are drawn anew when there is something new, or all.
+                if not was_done[pair[0].name] or len(finished) == len(runs):
+                    comparison = summarize(finished, settings, elmo=about, fingerprint=fingerprint)
+                    page = write_report(comparison, folder, command=_command())
+    except StoppedError as stop:
+        print(f"elmore: {stop}", file=sys.stderr)
+        raise typer.Exit(128 + stop.signal_number) from None
+    if as_json:
+        print((folder / "report.json").read_text(encoding="utf-8"), end="")
+    else:
+        print(write_table(comparison))
+        print(f"{page} has the plots")
+
+
+def _read_percent(text: str) -> float:
+    try:
+        percent = float(text)
+    except ValueError:
+        percent = 0.0
+    if not 0 < percent <= 100:
+        raise ConfigError(f"--shares has {text!r:.40}; give percents above 0 and up to 100")
+    return percent / 100
+
+
+def _command() -> str:
+    return shlex.join(["elmore", *sys.argv[1:]])

@@ -1,0 +1,67 @@
+"""What a task's training shows: a bar on a terminal, a line an epoch anywhere."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from elmore.tasks.fit.progress import CurvePoint, FitProgress
+
+
+class FitDisplay:
+    """Hears of a training and shows it on standard error."""
+
+    def __init__(self, *, score_name: str = "score") -> None:
+        self.score_name = score_name
+        self._bar: Any = None
+        self._task: Any = None
+        self._stage = ""
+
+    @contextmanager
+    def shown(self) -> Iterator[None]:
+        """Show a bar while the work inside goes on, if there is a terminal to show it on."""
+        from rich import progress  # noqa: PLC0415  takes time, and `elmore --help` has no use for it
+        from rich.console import Console  # noqa: PLC0415
+
+        console = Console(stderr=True)
+        with progress.Progress(
+            progress.TextColumn("{task.description}"),
+            progress.BarColumn(),
+            progress.TimeElapsedColumn(),
+            progress.TextColumn("left in this epoch"),
+            progress.TimeRemainingColumn(),
+            console=console,
+            transient=True,
+            disable=not console.is_terminal,
+        ) as self._bar:
+            self._task = self._bar.add_task("beginning", total=None)
+            yield
+
+    def on_stage(self, text: str) -> None:
+        """Show what is being done."""
+        if self._bar is not None:
+            self._bar.update(self._task, description=text, total=None, completed=0)
+
+    def on_step(self, progress: "FitProgress", *, num_steps: int, loss: float) -> None:
+        """Move the bar."""
+        if self._bar is None:
+            return
+        if progress.place == 1:
+            self._bar.reset(self._task, total=num_steps)
+        best = "" if progress.best_score is None else f", best {progress.best_score:.2f}"
+        self._bar.update(
+            self._task,
+            description=f"epoch {progress.epoch + 1}: loss {loss:.3f}{best}",
+            total=num_steps,
+            completed=progress.place,
+        )
+
+    def on_epoch(self, point: "CurvePoint", *, is_best: bool) -> None:
+        """Print how an epoch ended."""
+        mark = " (best so far)" if is_best else ""
+        print(
+            f"epoch {point.epoch}: loss {point.loss:.4f}, dev {self.score_name} {point.dev:.2f}"
+            f"{mark}, {point.seconds:.0f} s",
+            file=sys.stderr,
+        )

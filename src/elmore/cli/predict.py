@@ -1,0 +1,150 @@
+"""`elmore predict`: a trained task and a text in, what the network says of it out."""
+
+import io
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
+
+import typer
+
+from elmore.cli import options
+from elmore.cli.progress import showing_status
+from elmore.errors import ConfigError, DataError
+
+if TYPE_CHECKING:
+    from elmore.tasks.fit.model import TaskModel
+
+
+class PredictionForm(StrEnum):
+    """How predictions are written."""
+
+    JSON = "json"
+    """One object a line."""
+    COLUMNS = "columns"
+    """A token and its tag a line, a blank line after a sentence; of tasks that tag."""
+    ANSWERS = "answers"
+    """One object of ids and answers, as SQuAD's own script reads it."""
+
+
+def predict(
+    task: Annotated[Path, typer.Argument(help="Folder of a trained task, from `elmore fit`.")],
+    text: Annotated[
+        Path, typer.Argument(help="What to predict on: a text, or data of the task's form.")
+    ],
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="File. Without it: standard output.")
+    ] = None,
+    form: Annotated[PredictionForm, typer.Option(help="How predictions are written.")] = (
+        PredictionForm.JSON
+    ),
+    elmo: Annotated[
+        str | None, typer.Option(help="Where the biLM is now, if it is not where it was.")
+    ] = None,
+    score: Annotated[
+        bool,
+        typer.Option("--score", help="TEXT has what is right: score the predictions with it."),
+    ] = False,
+    device: options.Device = "cpu",
+) -> None:
+    """Let a trained task network read a text.
+
+    For example:
+
+        elmore predict entities/ letter.txt
+
+        elmore predict entities/ eng.testb --score --form columns --out found.txt
+    """
+    if not text.exists():  # before a model is loaded
+        raise DataError(f"there is no file {text}; check the path")
+    from elmore.tasks.fit.folder import load_task_model  # noqa: PLC0415  brings torch
+
+    model = load_task_model(task, elmo=elmo, device=device)
+    read = model.task.read if score else model.task.read_unlabelled
+    pairs: list[tuple[Any, Any]] = []
+    num_tokens, began = 0, time.perf_counter()
+    with showing_status("predicting") as on_progress, _open(out) as file:
+        writer = _Writer(form, model, file)
+        for example, prediction in model.predict(read(text)):
+            num_tokens += model.task.count_tokens(example)
+            on_progress(f"predicting, {num_tokens:,} tokens")
+            writer.write(example, prediction)
+            if score:
+                pairs.append((example, prediction))
+        writer.end()
+    seconds = time.perf_counter() - began
+    print(f"{num_tokens:,} tokens, {num_tokens / seconds:,.0f} a second", file=sys.stderr)
+    if score:
+        scores = model.task.score([pair[0] for pair in pairs], [pair[1] for pair in pairs])
+        shown = ", ".join(f"{name} {value:.2f}" for name, value in scores.items())
+        print(shown, file=sys.stderr if out is None else sys.stdout)
+
+
+class _Writer:
+    """Writes predictions one after another."""
+
+    def __init__(self, form: PredictionForm, model: "TaskModel", file: TextIO) -> None:
+        self.form = form
+        self.model = model
+        self.file = file
+        self._answers: dict[str, str] = {}
+
+    def write(self, example: Any, prediction: Any) -> None:
+        content = self.model.task.to_json(example, prediction)
+        match self.form:
+            case PredictionForm.JSON:
+                self.file.write(json.dumps(content, ensure_ascii=False) + "\n")
+            case PredictionForm.COLUMNS:
+                if "tags" not in content:
+                    self._refuse("columns are of tasks that tag")
+                lines = zip(content["tokens"], content["tags"], strict=True)
+                self.file.write("".join(f"{token}\t{tag}\n" for token, tag in lines) + "\n")
+            case PredictionForm.ANSWERS:
+                if "answer" not in content:
+                    self._refuse("answers are of the task questions")
+                self._answers[content["id"]] = content["answer"]
+
+    def end(self) -> None:
+        if self.form is PredictionForm.ANSWERS:
+            self.file.write(json.dumps(self._answers, ensure_ascii=False) + "\n")
+
+    def _refuse(self, reason: str) -> None:
+        raise ConfigError(
+            f"--form {self.form} cannot be of {self.model.task.name}: {reason}; choose json"
+        )
+
+
+@contextmanager
+def _open(out: Path | None) -> Iterator[TextIO]:
+    if out is None:
+        with _printing() as file:
+            yield file
+        return
+    from elmore.atomic_file import replace_file  # noqa: PLC0415
+
+    # A lone surrogate, which JSON may hold and UTF-8 may not, becomes the escape that JSON has.
+    with (
+        replace_file(out) as temporary,
+        temporary.open("w", encoding="utf-8", errors="backslashreplace") as file,
+    ):
+        yield file
+
+
+@contextmanager
+def _printing() -> Iterator[TextIO]:
+    """Give standard output; end without a word when nobody reads any more, as behind `| head`."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+    try:
+        yield sys.stdout
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Python flushes what is left when it ends, and would complain.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise typer.Exit(128 + signal.SIGPIPE) from None

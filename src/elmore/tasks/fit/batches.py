@@ -1,0 +1,61 @@
+"""Which examples share a batch, and in which order: by the seed and the epoch alone."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+Lengths = NDArray[np.int32]
+
+# Batches whose examples are sorted together: more waste less, and mix less.
+BATCHES_A_POOL = 50
+
+
+def draw_examples(num_examples: int, *, share: float, most: int | None, seed: int) -> list[int]:
+    """Return the numbers of the examples to train on, ascending; a larger share has a smaller's."""
+    wanted = max(1, round(share * num_examples))
+    wanted = wanted if most is None else min(wanted, most)
+    if wanted >= num_examples:
+        return list(range(num_examples))
+    order = np.random.default_rng([seed, 0]).permutation(num_examples)
+    return sorted(order[:wanted].tolist())
+
+
+def shuffle_batches(
+    lengths: Lengths, *, batch_size: int, max_tokens: int, seed: int, epoch: int
+) -> list[list[int]]:
+    """Return an epoch's batches, of examples of like length each, by their places."""
+    random = np.random.default_rng([seed, 1 + epoch])
+    order = random.permutation(len(lengths))
+    batches: list[list[int]] = []
+    for start in range(0, len(order), batch_size * BATCHES_A_POOL):
+        pool = order[start : start + batch_size * BATCHES_A_POOL]
+        by_length = pool[np.argsort(lengths[pool], kind="stable")]
+        batches += cut_batches(by_length.tolist(), lengths, batch_size, max_tokens)
+    return [batches[place] for place in random.permutation(len(batches))]
+
+
+def sort_batches(
+    lengths: Sequence[int] | Lengths, *, batch_size: int, max_tokens: int
+) -> list[list[int]]:
+    """Return batches to predict on: the shortest examples first."""
+    order = np.argsort(np.asarray(lengths), kind="stable")
+    return list(cut_batches(order.tolist(), lengths, batch_size, max_tokens))
+
+
+def cut_batches(
+    order: Iterable[int],
+    lengths: Sequence[int] | Lengths,
+    batch_size: int,
+    max_tokens: int,
+) -> Iterator[list[int]]:
+    """Cut examples, the shorter first, into batches that keep to both bounds."""
+    batch: list[int] = []
+    for place in order:
+        is_full = len(batch) >= batch_size or (len(batch) + 1) * int(lengths[place]) > max_tokens
+        if batch and is_full:
+            yield batch
+            batch = []
+        batch.append(place)
+    if batch:
+        yield batch

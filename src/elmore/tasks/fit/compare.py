@@ -1,0 +1,174 @@
+"""Is ELMo worth it here? One network with and without it, over seeds and shares of the data."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from elmore.errors import ConfigError
+from elmore.tasks.data.parts import Parts
+from elmore.tasks.fit.data import TaskData, read_data
+from elmore.tasks.fit.elmo import ElmoChoice
+from elmore.tasks.fit.fit import FitReport, fit_task
+from elmore.tasks.fit.model import make_task
+from elmore.tasks.fit.progress import FitObserver, Silence
+from elmore.tasks.fit.settings import ElmoPlace, FitSettings, read_settings
+from elmore.tasks.report.results import Comparison, CurvePoint, RunResult
+
+# What each changes of the settings given.
+VARIANTS: dict[str, dict[str, Any]] = {
+    "without": {"where": "none"},
+    "input": {"where": "input"},
+    "output": {"where": "output"},
+    "both": {"where": "both"},
+    "top": {"layers": "top"},
+    "average": {"layers": "average"},
+    "finetuned": {"training": "task"},
+    "domain": {},  # how long it reads is said below
+}
+# Of fine-tuning a biLM on the task's text, where settings do not say.
+DOMAIN_EPOCHS = 1.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlannedRun:
+    """One training of a comparison."""
+
+    variant: str
+    share: float
+    seed: int
+    settings: FitSettings
+
+    @property
+    def name(self) -> str:
+        """The name of its folder."""
+        return f"{self.variant}-{100 * self.share:g}%-seed{self.seed}"
+
+    def find_folder(self, comparison: Path) -> Path:
+        """Return where it is trained, in the folder of the comparison."""
+        return comparison / "runs" / self.name
+
+
+def plan_runs(
+    settings: FitSettings,
+    *,
+    variants: Sequence[str],
+    shares: Sequence[float],
+    num_seeds: int,
+) -> list[PlannedRun]:
+    """Return all trainings, those of one seed before those of the next.
+
+    So a comparison that is stopped half-way has compared something.
+    """
+    known = f"choose from: {', '.join(VARIANTS)}"
+    if not variants:
+        raise ConfigError(f"there is no variant to train; {known}")
+    for variant in variants:
+        if variant not in VARIANTS:
+            raise ConfigError(f"unknown variant {variant!r:.60}; {known}")
+    if settings.elmo.where is ElmoPlace.NONE:
+        raise ConfigError(
+            "elmo.where is 'none', so that no variant would have ELMo vectors; leave it to the "
+            "variants, of which 'without' has none"
+        )
+    runs = [
+        PlannedRun(
+            variant=variant,
+            share=share,
+            seed=seed,
+            settings=_change(settings, variant=variant, share=share, seed=seed),
+        )
+        for seed in range(settings.training.seed, settings.training.seed + num_seeds)
+        for share in shares
+        for variant in variants
+    ]
+    # What was named twice is trained once, and counts once.
+    return list({run.name: run for run in runs}.values())
+
+
+def _change(settings: FitSettings, *, variant: str, share: float, seed: int) -> FitSettings:
+    values = settings.to_json()
+    values["elmo"] |= VARIANTS[variant]
+    if variant == "domain":
+        values["elmo"]["finetune_epochs"] = settings.elmo.finetune_epochs or DOMAIN_EPOCHS
+    values["training"] |= {"share": share, "seed": seed}
+    return read_settings(values)
+
+
+def run_comparison(
+    runs: Sequence[PlannedRun],
+    parts: Parts,
+    folder: Path,
+    *,
+    elmo: ElmoChoice,
+    observer: FitObserver | None = None,
+    on_run: Callable[[int, PlannedRun], None] = lambda _number, _run: None,
+    device: str = "cpu",
+) -> Iterator[tuple[PlannedRun, FitReport]]:
+    """Train what is not trained yet, each in a folder of its own; yield what came of each."""
+    observer = observer or Silence()
+    data: TaskData | None = None
+    choice = replace(elmo, domain=elmo.domain or folder.resolve() / "domain")
+    for number, run in enumerate(runs):
+        on_run(number, run)
+        if data is None:
+            data = read_data(make_task(run.settings), parts, on_stage=observer.on_stage)
+        report = fit_task(
+            run.settings,
+            parts,
+            run.find_folder(folder),
+            elmo=choice,
+            data=data,
+            observer=observer,
+            device=device,
+        )
+        yield run, report
+
+
+def summarize(
+    finished: Sequence[tuple[PlannedRun, FitReport]],
+    settings: FitSettings,
+    *,
+    elmo: str,
+    fingerprint: str,
+) -> Comparison:
+    """Bring the trainings of a comparison together."""
+    reports = [report for _, report in finished]
+    full = max(finished, key=lambda pair: pair[0].share)[1]
+    perplexity = next((report.perplexity for report in reports if report.perplexity), None)
+    return Comparison(
+        task=settings.kind,
+        main_score=full.main_score,
+        elmo=elmo,
+        elmo_fingerprint=fingerprint,
+        words=Path(settings.words.file).name if settings.words.file else "learned",
+        num_examples=full.num_examples,
+        perplexity=perplexity,
+        settings=settings.to_json(),
+        runs=[_to_result(run, report) for run, report in finished],
+    )
+
+
+def _to_result(run: PlannedRun, report: FitReport) -> RunResult:
+    return RunResult(
+        variant=run.variant,
+        share=run.share,
+        seed=run.seed,
+        num_train=report.num_examples["train"],
+        scores=report.scores,
+        curve=[
+            CurvePoint(
+                epoch=point.epoch,
+                step=point.step,
+                loss=point.loss,
+                dev=point.dev,
+                seconds=point.seconds,
+            )
+            for point in report.curve
+        ],
+        layer_shares=report.layer_shares,
+        scale=report.scale,
+        best_epoch=report.best_epoch,
+        seconds=report.seconds,
+        num_parameters=report.num_parameters,
+    )

@@ -1,0 +1,220 @@
+"""From files to a trained task network: read, prepare, train, score, keep."""
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from elmore.atomic_file import replace_file
+from elmore.errors import DataError
+from elmore.pretrain.pretrain import read_device
+from elmore.pretrain.stopping import stopping_at_once
+from elmore.tasks.data.parts import Parts
+from elmore.tasks.fit.batches import draw_examples
+from elmore.tasks.fit.data import TaskData, find_sentences, read_data
+from elmore.tasks.fit.elmo import ElmoChoice, LayerOpener
+from elmore.tasks.fit.folder import save_task_model
+from elmore.tasks.fit.model import TaskModel, find_words, make_task
+from elmore.tasks.fit.plan import (
+    PLAN,
+    REPORT,
+    Plan,
+    check_plan,
+    clear_training,
+    hold_folder,
+    make_plan,
+    remove_leftovers,
+    write_plan,
+)
+from elmore.tasks.fit.progress import CurvePoint, FitObserver, FitProgress, Silence
+from elmore.tasks.fit.run import FitRun
+from elmore.tasks.fit.settings import FitSettings
+from elmore.tasks.inputs.word_table import ChosenWords
+from elmore.tasks.task import Labels, Scores, Task
+from elmore.weights.json_file import read_json, write_json
+
+
+@dataclass(frozen=True, kw_only=True)
+class FitReport:
+    """What came of a training."""
+
+    kind: str
+    main_score: str
+    scores: dict[str, Scores]  # of dev, and of test if there is one
+    num_examples: dict[str, int]
+    curve: list[CurvePoint]
+    best_epoch: int
+    seconds: float
+    num_parameters: int
+    layer_shares: dict[str, list[float]]  # by the place of a mix: below, above
+    scale: dict[str, float]
+    perplexity: dict[str, float] | None = None  # before and after the biLM read the task's text
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what `from_json` reads."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, values: dict[str, Any]) -> "FitReport":
+        """Read what `to_json` gave."""
+        return cls(**{**values, "curve": [CurvePoint(**point) for point in values["curve"]]})
+
+
+def fit_task(
+    settings: FitSettings,
+    parts: Parts,
+    folder: str | Path,
+    *,
+    elmo: ElmoChoice | None = None,
+    data: TaskData | None = None,
+    observer: FitObserver | None = None,
+    restart: bool = False,
+    device: str = "cpu",
+) -> FitReport:
+    """Train a task network in `folder`, or go on with it; if that was done before, tell the result.
+
+    `data` is what `parts` hold, where that was read already.
+    """
+    folder = Path(folder).resolve()  # what is kept must be found from any place
+    settings = settings.with_whole_paths()
+    observer = observer or Silence()
+    elmo = elmo or ElmoChoice()
+    plan = make_plan(settings, parts, elmo=elmo.describe(settings.elmo))
+    with hold_folder(folder):
+        if not restart and (finished := _go_on(folder, plan)) is not None:
+            return finished
+        # Whoever uses the library keeps their own random numbers.
+        with torch.random.fork_rng(devices=[]):
+            prepared = _prepare(settings, parts, folder, elmo, data, observer, device)
+            # All that a user may have got wrong is known: now something is written, or removed.
+            if restart:
+                clear_training(folder)
+            write_plan(folder, plan)
+            return _train(settings, prepared, folder, observer)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Prepared:
+    """A training that can begin."""
+
+    task: Task
+    data: TaskData
+    chosen: list[int]  # of the training examples
+    labels: Labels
+    words: ChosenWords
+    opener: LayerOpener
+    random_state: Tensor
+    device: torch.device
+
+
+def _prepare(
+    settings: FitSettings,
+    parts: Parts,
+    folder: Path,
+    elmo: ElmoChoice,
+    data: TaskData | None,
+    observer: FitObserver,
+    device: str,
+) -> _Prepared:
+    """Read all that a training needs; nothing is written."""
+    place = read_device(device)
+    task = make_task(settings)
+    opener = LayerOpener(settings.elmo, elmo, folder=folder, observer=observer)
+    opener.check()
+    data = data or read_data(task, parts, on_stage=observer.on_stage)
+    training = settings.training
+    chosen = draw_examples(
+        len(data.train), share=training.share, most=training.max_examples, seed=training.seed
+    )
+    labels = task.find_labels(_pick(data, chosen))
+    observer.on_stage("choosing words")
+    torch.manual_seed(training.seed)
+    words = find_words(settings, find_sentences(task, _pick(data, chosen)))
+    return _Prepared(
+        task=task,
+        data=data,
+        chosen=chosen,
+        labels=labels,
+        words=words,
+        opener=opener,
+        random_state=torch.get_rng_state(),
+        device=place,
+    )
+
+
+def _pick(data: TaskData, chosen: list[int]) -> Iterator[Any]:
+    return (data.train[number] for number in chosen)
+
+
+def _train(
+    settings: FitSettings, prepared: _Prepared, folder: Path, observer: FitObserver
+) -> FitReport:
+    data, opener = prepared.data, prepared.opener
+    layers = opener.open(prepared.task, data)
+    # Whatever was drawn for the biLM, the network begins with the same numbers.
+    torch.set_rng_state(prepared.random_state)
+    model = TaskModel(
+        settings,
+        labels=prepared.labels,
+        words=prepared.words,
+        layers=layers,
+        device=prepared.device,
+    )
+    run = FitRun(model, data, folder, chosen=prepared.chosen, observer=observer)
+    run.train()
+    scores: dict[str, Scores] = {}
+    with stopping_at_once(step=run.progress.step):
+        for name in ("dev", "test"):
+            if name in data.parts:
+                observer.on_stage(f"scoring {name}")
+                scores[name] = model.score(data.parts[name])
+        num_train = len(prepared.chosen)
+        report = _describe(model, run.progress, scores, data, num_train=num_train, opener=opener)
+        save_task_model(model, folder, elmo=opener.source)
+        with replace_file(folder / REPORT) as temporary:
+            write_json(temporary, report.to_json())
+    remove_leftovers(folder)
+    return report
+
+
+def _describe(
+    model: TaskModel,
+    progress: FitProgress,
+    scores: dict[str, Scores],
+    data: TaskData,
+    *,
+    num_train: int,
+    opener: LayerOpener,
+) -> FitReport:
+    return FitReport(
+        kind=model.settings.kind,
+        main_score=model.task.main_score,
+        scores=scores,
+        num_examples={**{name: len(part) for name, part in data.parts.items()}, "train": num_train},
+        curve=progress.curve,
+        best_epoch=progress.best_epoch,
+        seconds=progress.seconds,
+        num_parameters=model.num_parameters,
+        layer_shares={place: mix.shares for place, mix in model.mixes.items()},
+        scale={place: mix.mix.scale.item() for place, mix in model.mixes.items()},
+        perplexity=opener.perplexity,
+    )
+
+
+def _go_on(folder: Path, plan: Plan) -> FitReport | None:
+    """Check that the folder is of this training; return its result if it is finished."""
+    if not (folder / PLAN).is_file():
+        return None
+    check_plan(folder, plan)
+    if not (folder / REPORT).is_file():
+        return None
+    remove_leftovers(folder)  # of a process that was killed at the very end
+    try:
+        return FitReport.from_json(read_json(folder / REPORT))
+    except (KeyError, TypeError) as error:
+        raise DataError(
+            f"{folder / REPORT} is damaged ({error!s:.200}); begin anew with --restart"
+        ) from None

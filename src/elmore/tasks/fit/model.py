@@ -1,0 +1,182 @@
+"""A task network with all it needs to read text: words, labels, and where ELMo layers come from."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from elmore.errors import ConfigError
+from elmore.tasks.fit.batches import sort_batches
+from elmore.tasks.fit.settings import ElmoPlace, FitSettings
+from elmore.tasks.inputs.char_filters import CharFilters
+from elmore.tasks.inputs.elmo_vectors import ElmoVectors
+from elmore.tasks.inputs.layer_source import LayerSource
+from elmore.tasks.inputs.token_batch import TokenBatch, TokenBatcher
+from elmore.tasks.inputs.token_input import TokenInput
+from elmore.tasks.inputs.trained_layers import TrainedLayers
+from elmore.tasks.inputs.word_table import ChosenWords, choose_words, learn_words
+from elmore.tasks.kinds.table import KINDS
+from elmore.tasks.task import Labels, Scores, Task, TaskBatch
+from elmore.tasks.word_vectors import read_word_vectors
+
+# Examples that are looked at together, to put those of like length into one batch.
+EXAMPLES_AT_ONCE = 2000
+
+
+class TaskModel:
+    """A trained or untrained task network; `predict` takes examples of its task."""
+
+    def __init__(
+        self,
+        settings: FitSettings,
+        *,
+        labels: Labels,
+        words: ChosenWords,
+        layers: LayerSource | None,
+        device: str | torch.device = "cpu",
+    ) -> None:
+        self.settings = settings
+        self.task = make_task(settings)
+        self.labels = labels
+        self.words = words
+        self.device = torch.device(device)
+        # A biLM that learns computes where the network does.
+        self.layers = layers.to(self.device) if isinstance(layers, TrainedLayers) else layers
+        self.batcher = TokenBatcher(words=words.words, max_chars=settings.characters.max_chars)
+        self.tokens = build_token_input(settings, words=words, layers=layers)
+        network: Any = self.task.build(self.tokens, labels=labels)
+        self.network = network.to(self.device)
+
+    def make_batch(self, examples: Sequence[Any], *, with_gold: bool) -> TaskBatch:
+        """Put examples together as the network reads them."""
+        features = self.task.prepare(examples, labels=self.labels, with_gold=with_gold)
+        return TaskBatch(
+            sentences=tuple(map(self._read, self.task.find_sentences(examples))),
+            features=None if features is None else features.to(self.device),
+        )
+
+    def _read(self, sentences: Sequence[Sequence[str]]) -> TokenBatch:
+        tokens = self.batcher.make(sentences).to(self.device)
+        if self.layers is None:
+            return tokens
+        return tokens.with_layers(self.layers.find(sentences).to(self.device))
+
+    def loss(self, examples: Sequence[Any]) -> Tensor:
+        """Return what a training step makes smaller: the task's loss and lambda's penalty."""
+        loss: Tensor = self.network.loss(self.make_batch(examples, with_gold=True))
+        return loss + self.tokens.penalty(self.settings.elmo.penalty).to(loss.device)
+
+    @torch.no_grad()
+    def predict(
+        self, examples: Iterable[Any], *, on_done: Callable[[int], None] = lambda _number: None
+    ) -> Iterator[tuple[Any, Any]]:
+        """Yield each example and what is predicted of it, in their order."""
+        was_training = self.network.training
+        self.network.eval()
+        remaining = iter(examples)
+        try:
+            while some := list(islice(remaining, EXAMPLES_AT_ONCE)):
+                yield from zip(some, self._predict_some(some, on_done), strict=True)
+        finally:
+            self.network.train(was_training)
+
+    def _predict_some(self, examples: Sequence[Any], on_done: Callable[[int], None]) -> list[Any]:
+        training = self.settings.training
+        batches = sort_batches(
+            [self.task.count_tokens(example) for example in examples],
+            batch_size=find_batch_size(self.settings),
+            max_tokens=training.max_batch_tokens,
+        )
+        found: list[Any] = [None] * len(examples)
+        for places in batches:
+            batch = self.make_batch([examples[place] for place in places], with_gold=False)
+            for place, prediction in zip(places, self.network.predict(batch), strict=True):
+                found[place] = prediction
+            on_done(len(places))
+        return found
+
+    def score(
+        self, examples: Iterable[Any], *, on_done: Callable[[int], None] = lambda _number: None
+    ) -> Scores:
+        """Return the official scores of what is predicted."""
+        pairs = list(self.predict(examples, on_done=on_done))
+        return self.task.score([example for example, _ in pairs], [found for _, found in pairs])
+
+    @property
+    def mixes(self) -> dict[str, ElmoVectors]:
+        """The learned mixes, by the place they are used at."""
+        places = {"below": self.tokens.elmo_below, "above": self.tokens.elmo_above}
+        return {place: mix for place, mix in places.items() if mix is not None}
+
+    @property
+    def num_parameters(self) -> int:
+        """How many numbers are learned, without those of the biLM."""
+        weights = (weight for weight in self.network.parameters() if weight.requires_grad)
+        return sum(weight.numel() for weight in weights)
+
+
+def make_task(settings: FitSettings) -> Task:
+    """Return the task that settings describe."""
+    kind = KINDS[settings.kind]
+    return kind.task(kind.settings(**settings.task))
+
+
+def find_batch_size(settings: FitSettings) -> int:
+    """Return how many examples a batch may have."""
+    most = KINDS[settings.kind].max_batch_size
+    wanted = settings.training.batch_size
+    return wanted if most is None else min(wanted, most)
+
+
+def find_words(settings: FitSettings, sentences: Iterable[Sequence[str]]) -> ChosenWords:
+    """Choose the words that a network knows, by those of the training sentences."""
+    counts = Counter(chain.from_iterable(sentences))
+    words = settings.words
+    if words.file is None:
+        return learn_words(counts, dim=words.dim, min_count=words.min_count)
+    vectors = read_word_vectors(Path(words.file))
+    return choose_words(counts, vectors, max_words=words.max_words)
+
+
+def build_token_input(
+    settings: FitSettings, *, words: ChosenWords, layers: LayerSource | None
+) -> TokenInput:
+    """Return what a network reads with: words, characters and ELMo vectors, as settings say."""
+    elmo, characters = settings.elmo, settings.characters
+
+    def make_mix(*places: ElmoPlace) -> ElmoVectors | None:
+        if elmo.where not in places or layers is None:
+            return None
+        return ElmoVectors(
+            num_layers=layers.num_layers,
+            layer_dim=layers.layer_dim,
+            use=elmo.layers,
+            normalizes=elmo.layer_norm,
+            dropout=elmo.dropout,
+        )
+
+    has_words = words.vectors.shape[1] > 0
+    if not has_words and not characters.num_filters and elmo.where not in ("input", "both"):
+        raise ConfigError(
+            "the network has nothing to read; give it words (words.file, words.dim), characters "
+            "(characters.num_filters) or ELMo vectors at its input (elmo.where)"
+        )
+    return TokenInput(
+        words=words.vectors if has_words else None,
+        trains_words=settings.words.trained,
+        num_trained_words=words.num_trained,
+        characters=CharFilters(
+            num_filters=characters.num_filters,
+            width=characters.width,
+            embedding_dim=characters.embedding_dim,
+        )
+        if characters.num_filters
+        else None,
+        below=make_mix(ElmoPlace.INPUT, ElmoPlace.BOTH),
+        above=make_mix(ElmoPlace.OUTPUT, ElmoPlace.BOTH),
+        dropout=settings.words.dropout,
+    )

@@ -1,0 +1,68 @@
+"""How far a task's training has come, and who wants to hear of it."""
+
+from dataclasses import asdict, dataclass, field
+from typing import Any, Protocol
+
+
+@dataclass(frozen=True, kw_only=True)
+class CurvePoint:
+    """What an epoch came to."""
+
+    epoch: int
+    step: int
+    loss: float  # mean of the training batches
+    dev: float  # the main score
+    seconds: float  # of training so far
+    rate_share: float = 1.0
+
+
+@dataclass(kw_only=True)
+class FitProgress:
+    """All of a run that is not weights."""
+
+    step: int = 0
+    epoch: int = 0  # those that are over
+    place: int = 0  # batches of this epoch that are over
+    loss_sum: float = 0.0  # of this epoch
+    best_score: float | None = None
+    best_epoch: int = 0
+    rate_share: float = 1.0
+    num_worse: int = 0  # epochs since the best one
+    seconds: float = 0.0
+    curve: list[CurvePoint] = field(default_factory=list)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what `from_json` reads."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, values: dict[str, Any]) -> "FitProgress":
+        """Read what `to_json` gave."""
+        curve = [CurvePoint(**point) for point in values["curve"]]
+        return cls(**{**values, "curve": curve})
+
+
+class FitObserver(Protocol):
+    """Whoever wants to hear of a training as it goes, such as the command line's display."""
+
+    def on_stage(self, text: str) -> None:
+        """Hear what is being done."""
+
+    def on_step(self, progress: FitProgress, *, num_steps: int, loss: float) -> None:
+        """Hear that a step of an epoch of `num_steps` was taken."""
+
+    def on_epoch(self, point: CurvePoint, *, is_best: bool) -> None:
+        """Hear how an epoch ended."""
+
+
+class Silence:
+    """Hears all and says nothing."""
+
+    def on_stage(self, text: str) -> None:
+        """Hear what is being done."""
+
+    def on_step(self, progress: FitProgress, *, num_steps: int, loss: float) -> None:
+        """Hear that a step was taken."""
+
+    def on_epoch(self, point: CurvePoint, *, is_best: bool) -> None:
+        """Hear how an epoch ended."""

@@ -1,0 +1,174 @@
+"""The training loop of all tasks: epochs until the development score stops rising.
+
+A place in the training is a number of steps: which examples share a batch follows from the seed
+and the epoch, what is dropped from the seed and the step. So a run that was killed ends as if it
+had not been.
+"""
+
+import math
+import time
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from elmore.atomic_file import replace_file
+from elmore.errors import ConfigError
+from elmore.pretrain.checkpoint import (
+    Checkpoints,
+    load_into,
+    load_tensors,
+    prefixed,
+    save_tensors,
+    without_prefix,
+)
+from elmore.pretrain.stopping import StoppedError, StopRequest, listening
+from elmore.tasks.fit.batches import shuffle_batches
+from elmore.tasks.fit.data import TaskData
+from elmore.tasks.fit.model import TaskModel, find_batch_size
+from elmore.tasks.fit.optimizer import TaskOptimizer
+from elmore.tasks.fit.progress import CurvePoint, FitObserver, FitProgress
+from elmore.tasks.inputs.trained_layers import TrainedLayers
+
+CHECKPOINTS, BEST = "checkpoints", "best.safetensors"
+
+# What is added to the seed for each step; prime, so that few seeds share numbers.
+_SEED_STRIDE = 1_000_003
+
+
+class FitRun:
+    """One training of one network, in a folder of its own."""
+
+    def __init__(
+        self,
+        model: TaskModel,
+        data: TaskData,
+        folder: Path,
+        *,
+        chosen: list[int],  # of the training examples
+        observer: FitObserver,
+    ) -> None:
+        self.model = model
+        self.data = data
+        self.folder = folder
+        self.observer = observer
+        self.training = model.settings.training
+        self.layers = model.layers if isinstance(model.layers, TrainedLayers) else None
+        self.optimizer = TaskOptimizer(
+            model.network, self.layers, training=self.training, elmo=model.settings.elmo
+        )
+        self.checkpoints = Checkpoints(folder / CHECKPOINTS, keep=1)
+        self.progress = FitProgress()
+        self.chosen = chosen
+        self._saved_at = time.monotonic()
+
+    def train(self) -> None:
+        """Go on from the newest checkpoint to the end, and leave the network with its best weights.
+
+        Whoever calls keeps torch's global random numbers, if they matter to them.
+        """
+        self._go_on()
+        with listening() as request:
+            while not self._is_over():
+                self._train_epoch(request)
+                self._end_epoch()
+                self._stop_if_asked(request)
+        self._load_weights(load_tensors(self.folder / BEST))
+
+    def _is_over(self) -> bool:
+        progress = self.progress
+        has_lost_patience = progress.num_worse >= self.training.patience
+        return progress.epoch >= self.training.max_epochs or has_lost_patience
+
+    def _train_epoch(self, request: StopRequest) -> None:
+        progress, seed = self.progress, self.training.seed
+        batches = shuffle_batches(
+            self.data.train.lengths[self.chosen],
+            batch_size=find_batch_size(self.model.settings),
+            max_tokens=self.training.max_batch_tokens,
+            seed=seed,
+            epoch=progress.epoch,
+        )
+        self.model.network.train()
+        for batch in batches[progress.place :]:
+            began = time.perf_counter()
+            self.optimizer.unfreeze(progress.epoch + progress.place / len(batches))
+            torch.manual_seed(seed * _SEED_STRIDE + progress.step)
+            examples = [self.data.train[self.chosen[place]] for place in batch]
+            loss = self.model.loss(examples)
+            value = loss.item()
+            if not math.isfinite(value):
+                raise ConfigError(
+                    f"the loss is {value} at step {progress.step + 1}, so the training has "
+                    "diverged; begin anew (--restart) with a smaller training.learning_rate"
+                )
+            self.optimizer.step(loss, rate_share=progress.rate_share)
+            progress.step += 1
+            progress.place += 1
+            progress.loss_sum += value
+            progress.seconds += time.perf_counter() - began
+            self.observer.on_step(progress, num_steps=len(batches), loss=value)
+            self._keep(request)
+
+    def _end_epoch(self) -> None:
+        progress = self.progress
+        began = time.perf_counter()
+        score = self.model.score(self.data.dev)[self.model.task.main_score]
+        progress.seconds += time.perf_counter() - began
+        progress.epoch += 1
+        is_best = progress.best_score is None or score > progress.best_score
+        if is_best:
+            progress.best_score, progress.best_epoch, progress.num_worse = score, progress.epoch, 0
+            with replace_file(self.folder / BEST) as temporary:
+                save_tensors(temporary, self._weights())
+        else:
+            progress.num_worse += 1
+            if self.training.halve_after and progress.num_worse % self.training.halve_after == 0:
+                progress.rate_share /= 2
+        point = CurvePoint(
+            epoch=progress.epoch,
+            step=progress.step,
+            loss=progress.loss_sum / max(1, progress.place),
+            dev=score,
+            seconds=progress.seconds,
+            rate_share=progress.rate_share,
+        )
+        progress.curve.append(point)
+        progress.place, progress.loss_sum = 0, 0.0
+        self.observer.on_epoch(point, is_best=is_best)
+        self._save()
+
+    def _keep(self, request: StopRequest) -> None:
+        """Write a checkpoint now and then, and before stopping if that was asked for."""
+        is_due = time.monotonic() - self._saved_at >= 60 * self.training.checkpoint_minutes
+        if is_due or request.signal is not None:
+            self._save()
+        self._stop_if_asked(request)
+
+    def _stop_if_asked(self, request: StopRequest) -> None:
+        if request.signal is not None:
+            raise StoppedError(step=self.progress.step, signal_number=request.signal)
+
+    def _save(self) -> None:
+        tensors = self._weights() | prefixed("optimizer.", self.optimizer.tensors())
+        self.checkpoints.write(self.progress.step, tensors, self.progress.to_json())
+        self._saved_at = time.monotonic()
+
+    def _go_on(self) -> None:
+        checkpoint = self.checkpoints.read_newest(on_message=self.observer.on_stage)
+        if checkpoint is None:
+            return
+        self.progress = FitProgress.from_json(checkpoint.progress)
+        self._load_weights(checkpoint.tensors)
+        self.optimizer.load(without_prefix("optimizer.", checkpoint.tensors))
+
+    def _weights(self) -> dict[str, Tensor]:
+        weights = prefixed("network.", self.model.network.state_dict())
+        if self.layers is not None:
+            weights |= prefixed("bilm.", self.layers.elmo.bilm.state_dict())
+        return weights
+
+    def _load_weights(self, weights: dict[str, Tensor]) -> None:
+        load_into(self.model.network, without_prefix("network.", weights))
+        if self.layers is not None:
+            load_into(self.layers.elmo.bilm, without_prefix("bilm.", weights))

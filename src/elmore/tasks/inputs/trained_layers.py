@@ -1,0 +1,41 @@
+"""The layers of a biLM that learns with a task; gradients go through.
+
+Shapes: L layers, N tokens and marks, B sentences, T tokens of the longest, D a layer.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from torch import Tensor, nn
+
+from elmore.model.elmo import drop_markers
+from elmore.weights.elmo_model import ElmoModel
+
+
+class TrainedLayers(nn.Module):
+    """Computes the layers anew at each call, in single precision."""
+
+    def __init__(self, elmo: ElmoModel) -> None:
+        super().__init__()
+        self.elmo = elmo
+
+    @property
+    def num_layers(self) -> int:
+        """The LSTM layers, and the tokens below them."""
+        return self.elmo.bilm.num_layers
+
+    @property
+    def layer_dim(self) -> int:
+        """Both directions of a layer."""
+        return self.elmo.bilm.output_dim
+
+    def find(self, sentences: Sequence[Sequence[str]]) -> Tensor:
+        """Return (L, B, T, D), zero where there is no token."""
+        batch = self.elmo.batch(sentences)
+        return drop_markers(self.elmo.bilm(batch).layers, batch.lengths)[0]
+
+    def groups(self) -> Iterator[list[nn.Parameter]]:
+        """Yield the weights that learn at one rate, from the top layer down to the tokens."""
+        directions = self.elmo.bilm.directions
+        for layers in zip(*(reversed(direction) for direction in directions), strict=True):
+            yield [weight for layer in layers for weight in layer.parameters()]
+        yield list(self.elmo.bilm.token_encoder.parameters())

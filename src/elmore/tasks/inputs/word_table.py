@@ -1,0 +1,91 @@
+"""Static word vectors as a part of a task network.
+
+Shapes: V words and the two special rows before them, X a vector.
+"""
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import embedding
+
+from elmore.tasks.inputs.token_batch import NO_TOKEN, NUM_SPECIAL_ROWS
+from elmore.tasks.word_vectors import WordVectors
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+class WordTable(nn.Module):
+    """A vector a row; the first `num_trained` rows learn, the others are as they were given.
+
+    An optimizer touches every number that learns at every step, and most words of a file of
+    vectors are in no training data.
+    """
+
+    def __init__(self, vectors: Tensor, *, num_trained: int) -> None:
+        super().__init__()
+        self.output_dim = int(vectors.shape[1])
+        self.trained = nn.Parameter(vectors[:num_trained].clone(), requires_grad=num_trained > 0)
+        self.register_buffer("fixed", vectors[num_trained:].clone())
+        self.fixed: Tensor
+
+    def forward(self, rows: Tensor) -> Tensor:
+        """Look up (...) rows: (..., X); that of no token has no gradient."""
+        num_trained, num_fixed = len(self.trained), len(self.fixed)
+        if not num_fixed:
+            return embedding(rows, self.trained, padding_idx=NO_TOKEN)
+        if not num_trained:
+            return embedding(rows, self.fixed)
+        is_trained = rows < num_trained
+        # Row 0 stands in for what the other table has.
+        learned = embedding(rows * is_trained, self.trained, padding_idx=NO_TOKEN)
+        given = embedding((rows - num_trained).clamp(min=0), self.fixed)
+        return torch.where(is_trained.unsqueeze(-1), learned, given)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChosenWords:
+    """The words a task network knows, and what it knows of them at the beginning."""
+
+    words: list[str]
+    vectors: Tensor  # (2 + V, X)
+    num_trained: int  # rows, the special ones among them
+
+
+def choose_words(counts: Counter[str], vectors: WordVectors, *, max_words: int) -> ChosenWords:
+    """Take the words of training that have a vector, then the first words of the file.
+
+    A token is found as it is spelled or in lower case, so that the file's spelling is what counts.
+    """
+    found = (vectors.find(token) for token in counts)
+    used = {row for row in found if row is not None}
+    others = set(range(min(max_words, len(vectors.words)))) - used
+    kept = [sorted(row for row in rows if can_keep(vectors.words[row])) for rows in (used, others)]
+    rows = [*kept[0], *kept[1]]
+    table = torch.zeros(NUM_SPECIAL_ROWS + len(rows), vectors.vector_dim)
+    table[NUM_SPECIAL_ROWS:] = torch.from_numpy(vectors.vectors[rows])
+    return ChosenWords(
+        words=[vectors.words[row] for row in rows],
+        vectors=table,
+        num_trained=NUM_SPECIAL_ROWS + len(kept[0]),
+    )
+
+
+def learn_words(counts: Counter[str], *, dim: int, min_count: int) -> ChosenWords:
+    """Begin with random vectors for words that are frequent enough; others share one."""
+    frequent = sorted(
+        word for word, count in counts.items() if count >= min_count and can_keep(word)
+    )
+    table = torch.randn(NUM_SPECIAL_ROWS + len(frequent), dim) * 0.1
+    table[NO_TOKEN] = 0.0
+    return ChosenWords(words=frequent, vectors=table, num_trained=len(table))
+
+
+def can_keep(word: str) -> bool:
+    """Say whether a word can be a line of a file; the others are unknown ones.
+
+    A lone surrogate, which JSON may have, cannot be written.
+    """
+    return "\n" not in word and not word.endswith("\r") and not _SURROGATE.search(word)

@@ -1,0 +1,101 @@
+"""What the tasks have in common that choose one label: of a text, or of a pair of texts."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from elmore.config import is_number
+from elmore.errors import ConfigError, DataError
+from elmore.tasks.data.lines import shorten
+from elmore.tasks.metrics.accuracy import score_labels
+from elmore.tasks.networks.label_choice import NO_NUMBER, GoldLabels, Probabilities, best_label
+from elmore.tasks.task import Labels, Scores, Sentences
+from elmore.text.language import Language
+from elmore.text.tokens import split_tokens
+
+# So many different labels are no labels: more likely the texts are in their column.
+MAX_LABELS = 1000
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ClassExample:
+    """One text or a pair, as written and in tokens."""
+
+    texts: tuple[str, ...]
+    sentences: tuple[tuple[str, ...], ...]  # the tokens of each text
+    label: str | None  # None where it is to be predicted
+    is_scored: bool = True  # False for what is there only to learn from
+
+
+def split_texts(
+    *texts: str,
+    label: str | None,
+    language: Language = Language.EN,
+    max_tokens: int | None = None,
+) -> ClassExample:
+    """Split texts, none of them blank, into their (first) tokens."""
+    sentences = tuple(tuple(split_tokens(text, language=language)[:max_tokens]) for text in texts)
+    return ClassExample(texts=texts, sentences=sentences, label=label)
+
+
+def count_tokens(example: ClassExample) -> int:
+    """Return the length of the text, or of both."""
+    return sum(len(sentence) for sentence in example.sentences)
+
+
+def find_sentences(examples: Sequence[ClassExample]) -> tuple[Sentences, ...]:
+    """Return all first texts in tokens, then all second ones if they are pairs."""
+    roles = zip(*(example.sentences for example in examples), strict=True)
+    return tuple(list(role) for role in roles)
+
+
+def find_labels(examples: Iterable[ClassExample]) -> Labels:
+    """Return the labels in alphabetical order; refuse what cannot be learned."""
+    found = {example.label for example in examples if example.label is not None}
+    labels = tuple(sorted(found))
+    if len(labels) == 1:
+        raise DataError(
+            f"all training examples have the label {shorten(labels[0])}; give examples of two "
+            "labels at least"
+        )
+    if len(labels) > MAX_LABELS:
+        raise DataError(
+            f"the training examples have {len(labels)} different labels, such as "
+            f"{shorten(labels[0])}, and there may be {MAX_LABELS}; if these are texts, name the "
+            "file's columns in a first line"
+        )
+    return labels
+
+
+def prepare(examples: Sequence[ClassExample], *, labels: Labels, with_gold: bool) -> GoldLabels:
+    """Return the labels by their numbers, if that is wanted."""
+    if not with_gold:
+        return GoldLabels(numbers=None)
+    numbers = {label: number for number, label in enumerate(labels)}
+    return GoldLabels(
+        numbers=torch.tensor([numbers.get(example.label or "", NO_NUMBER) for example in examples])
+    )
+
+
+def score(examples: Sequence[ClassExample], predictions: Sequence[Probabilities]) -> Scores:
+    """Return how many labels are right, in percent."""
+    scored = [
+        (example.label, best_label(prediction))
+        for example, prediction in zip(examples, predictions, strict=True)
+        if example.is_scored
+    ]
+    accuracy = score_labels([gold for gold, _ in scored], [guess for _, guess in scored])
+    return {"accuracy": 100 * accuracy.share}
+
+
+def show(prediction: Probabilities) -> dict[str, Any]:
+    """Return a prediction as JSON has it, behind its text."""
+    return {"label": best_label(prediction), "probabilities": prediction}
+
+
+def check_dropout(value: Any) -> None:
+    """Refuse what is not a share that leaves something."""
+    if not is_number(value) or not 0 <= value <= 0.99:
+        raise ConfigError(f"task.dropout is {value!r:.60}; give a number from 0 to 0.99")

@@ -1,0 +1,176 @@
+"""Pairs of texts with a label each, by ESIM: whether one entails the other, and users' own."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from elmore.config import MAX_DIM, check_range, read_choice
+from elmore.errors import DataError
+from elmore.tasks.data.lines import read_lines, refuse_none, shorten
+from elmore.tasks.data.pairs import INFERENCE_LABELS, read_pairs
+from elmore.tasks.inputs.token_input import TokenInput
+from elmore.tasks.kinds import classes
+from elmore.tasks.kinds.classes import ClassExample, split_texts
+from elmore.tasks.networks.esim import ESIM
+from elmore.tasks.networks.label_choice import Probabilities
+from elmore.tasks.task import Labels
+from elmore.text.language import Language
+
+# What the first line of a table without labels may be, if it is not a pair itself.
+_HEADERS = (["premise", "hypothesis"], ["sentence1", "sentence2"])
+
+
+@dataclass(frozen=True, kw_only=True)
+class EntailmentSettings:
+    """The network's size; the paper's hidden_dim is 300, its dropout 0.5."""
+
+    hidden_dim: int = 100
+    """Of one direction of an LSTM."""
+    dropout: float = 0.3
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be."""
+        check_range("task.hidden_dim", self.hidden_dim, 1, MAX_DIM)
+        classes.check_dropout(self.dropout)
+
+
+class EntailmentTask:
+    """Whether a premise entails a hypothesis, contradicts it, or neither (SNLI)."""
+
+    name = "entailment"
+    main_score = "accuracy"
+
+    def __init__(self, settings: EntailmentSettings | None = None) -> None:
+        self.settings = settings or EntailmentSettings()
+
+    count_tokens = staticmethod(classes.count_tokens)
+    find_sentences = staticmethod(classes.find_sentences)
+    prepare = staticmethod(classes.prepare)
+    score = staticmethod(classes.score)
+
+    def read(self, path: Path) -> Iterator[ClassExample]:
+        """Yield the pairs of a table whose labels are SNLI's; those labelled '-' are left out."""
+        for row in read_pairs(path, labels=INFERENCE_LABELS):
+            yield split_texts(row.premise, row.hypothesis, label=row.label)
+
+    def read_unlabelled(self, path: Path) -> Iterator[ClassExample]:
+        """Yield the pairs of a table of two columns, or of one as `read` takes it."""
+        for texts in read_bare_pairs(path):
+            yield split_texts(*texts, label=None)
+
+    def find_labels(self, examples: Iterable[ClassExample]) -> Labels:
+        """Return the labels that occur, in SNLI's order."""
+        found = classes.find_labels(examples)
+        return tuple(label for label in INFERENCE_LABELS if label in found)
+
+    def build(self, tokens: TokenInput, *, labels: Labels) -> ESIM:
+        """Return an untrained network."""
+        return ESIM(
+            tokens=tokens,
+            labels=labels,
+            hidden_dim=self.settings.hidden_dim,
+            dropout=self.settings.dropout,
+        )
+
+    def to_json(self, example: ClassExample, prediction: Probabilities) -> dict[str, Any]:
+        """Return the pair as it was written, and its label."""
+        return _show_pair(example, prediction)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairSettings:
+    """The network's size, and how texts are read."""
+
+    hidden_dim: int = 100
+    """Of one direction of an LSTM."""
+    dropout: float = 0.3
+    max_tokens: int = 400
+    """Of each text. What follows is not read: memory grows by the product of their lengths."""
+    language: Language = Language.EN
+    """Whose rules split a text into tokens."""
+
+    def __post_init__(self) -> None:
+        """Take strings from TOML, and refuse what cannot be."""
+        language = read_choice("task.language", self.language, Language)
+        object.__setattr__(self, "language", language)
+        check_range("task.hidden_dim", self.hidden_dim, 1, MAX_DIM)
+        check_range("task.max_tokens", self.max_tokens, 1, 100_000)
+        classes.check_dropout(self.dropout)
+
+
+class PairTask:
+    """Which of a user's labels a pair has; the order of its texts matters."""
+
+    name = "pairs"
+    main_score = "accuracy"
+
+    def __init__(self, settings: PairSettings | None = None) -> None:
+        self.settings = settings or PairSettings()
+
+    count_tokens = staticmethod(classes.count_tokens)
+    find_sentences = staticmethod(classes.find_sentences)
+    find_labels = staticmethod(classes.find_labels)
+    prepare = staticmethod(classes.prepare)
+    score = staticmethod(classes.score)
+
+    def read(self, path: Path) -> Iterator[ClassExample]:
+        """Yield the pairs of a table; those labelled '-' are left out."""
+        for row in read_pairs(path):
+            yield self._split(row.premise, row.hypothesis, label=row.label)
+
+    def read_unlabelled(self, path: Path) -> Iterator[ClassExample]:
+        """Yield the pairs of a table of two columns, or of one as `read` takes it."""
+        for texts in read_bare_pairs(path):
+            yield self._split(*texts, label=None)
+
+    def build(self, tokens: TokenInput, *, labels: Labels) -> ESIM:
+        """Return an untrained network."""
+        return ESIM(
+            tokens=tokens,
+            labels=labels,
+            hidden_dim=self.settings.hidden_dim,
+            dropout=self.settings.dropout,
+        )
+
+    def to_json(self, example: ClassExample, prediction: Probabilities) -> dict[str, Any]:
+        """Return the pair as it was written, and its label."""
+        return _show_pair(example, prediction)
+
+    def _split(self, *texts: str, label: str | None) -> ClassExample:
+        return split_texts(
+            *texts,
+            label=label,
+            language=self.settings.language,
+            max_tokens=self.settings.max_tokens,
+        )
+
+
+def read_bare_pairs(path: Path) -> Iterator[tuple[str, str]]:
+    """Yield two texts a line; how many columns the first line has says what the table is."""
+    first = next((line for _, line in read_lines(path) if line.strip()), "")
+    if first.count("\t") == 1:
+        complaint = f"{path} has no pairs; give two texts a line, with a tab between them"
+        return refuse_none(_read_two_columns(path), complaint=complaint)
+    return ((row.premise, row.hypothesis) for row in read_pairs(path))
+
+
+def _read_two_columns(path: Path) -> Iterator[tuple[str, str]]:
+    is_first = True
+    for number, line in read_lines(path):
+        if not line.strip():
+            continue
+        cells = [cell.strip() for cell in line.split("\t")]
+        if len(cells) != 2 or not all(cells):
+            raise DataError(
+                f"{path}, line {number}: wanted two texts with a tab between them, as in the first "
+                f"line, got {shorten(line)}; mend the line"
+            )
+        if not is_first or [cell.lower() for cell in cells] not in _HEADERS:
+            yield cells[0], cells[1]
+        is_first = False
+
+
+def _show_pair(example: ClassExample, prediction: Probabilities) -> dict[str, Any]:
+    premise, hypothesis = example.texts
+    return {"premise": premise, "hypothesis": hypothesis, **classes.show(prediction)}

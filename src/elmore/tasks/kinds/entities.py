@@ -1,0 +1,181 @@
+"""Names of people, places and other entities in a text (CoNLL-2003; Lample et al., 2016).
+
+Files mark entities by tags in one scheme or another (IOB1, IOB2, BIOES, BILOU). What is learned are
+the spans, written in a scheme of our choice; what is predicted is written as the training data is.
+
+Real data has slips, tags that its scheme does not allow. They are read as conlleval reads them, in
+training and in scores alike: what has a type is part of an entity, and one ends where the next tag
+begins another, has another type or none. So the gold spans are those that conlleval counts.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from elmore.config import read_choice
+from elmore.errors import ConfigError, DataError
+from elmore.tasks.data.columns import TaggedSentence, read_columns
+from elmore.tasks.inputs.token_input import TokenInput
+from elmore.tasks.kinds.tags import (
+    LAST_COLUMN,
+    Tags,
+    UntaggedForm,
+    check_spans,
+    check_tagger_settings,
+    read_untagged,
+    resolve_column,
+    score_spans_of,
+)
+from elmore.tasks.metrics.spans import read_spans
+from elmore.tasks.metrics.tag_schemes import TagScheme, guess_scheme, write_tags
+from elmore.tasks.networks.tag_rules import find_transitions, list_tags
+from elmore.tasks.networks.tagger import TagFeatures, Tagger, number_tags
+from elmore.tasks.task import Labels, Scores, Sentences
+from elmore.text.language import Language
+
+_LEARNED_SCHEMES = (TagScheme.IOB2, TagScheme.BIOES)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EntitySettings:
+    """Where the tags are, and the network's widths; the paper has 2 layers of 200."""
+
+    column: Any = LAST_COLUMN
+    """The number of the tags' column, from 2, or "last"."""
+    is_numbered: bool = False
+    """Each token is a character followed by its place in its word, as in Weibo NER."""
+    scheme: TagScheme | None = None
+    """In which predictions are written. Without it, that of the training data."""
+    learned_scheme: TagScheme = TagScheme.BIOES
+    """In which spans are learned: bioes or iob2."""
+    hidden_dim: int = 100
+    """One direction of a layer."""
+    num_layers: int = 1
+    dropout: float = 0.5
+    uses_crf: bool = True
+    text_form: UntaggedForm = UntaggedForm.AUTO
+    """Of files to predict on."""
+    language: Language = Language.EN
+    """How raw text is split, and whether spaces are put between the tokens of an entity."""
+
+    def __post_init__(self) -> None:
+        """Take strings from TOML, and refuse what cannot be."""
+        check_tagger_settings(self)
+        if self.scheme is not None:
+            object.__setattr__(self, "scheme", read_choice("task.scheme", self.scheme, TagScheme))
+        if self.learned_scheme not in _LEARNED_SCHEMES:
+            raise ConfigError(
+                f"task.learned_scheme is {self.learned_scheme!r:.60}; choose one of: "
+                f"{', '.join(_LEARNED_SCHEMES)}"
+            )
+        object.__setattr__(self, "learned_scheme", TagScheme(self.learned_scheme))
+
+
+class EntityTask:
+    """Reads columns, predicts tags in the scheme of the training data."""
+
+    name = "entities"
+    main_score = "f1"
+
+    def __init__(self, settings: EntitySettings) -> None:
+        self.settings = settings
+
+    def read(self, path: Path) -> Iterator[TaggedSentence]:
+        """Yield a file's sentences with their tags."""
+        column = resolve_column(path, self.settings.column)
+        is_numbered = self.settings.is_numbered
+        sentences = read_columns(path, column=column, has_spans=True, is_numbered=is_numbered)
+        yield from check_spans(sentences, path=path)
+
+    def read_unlabelled(self, path: Path) -> Iterator[TaggedSentence]:
+        """Yield the sentences of a text or of columns, without tags."""
+        return read_untagged(
+            path,
+            form=self.settings.text_form,
+            language=self.settings.language,
+            is_numbered=self.settings.is_numbered,
+        )
+
+    def count_tokens(self, example: TaggedSentence) -> int:
+        """Return the length of the sentence."""
+        return len(example.tokens)
+
+    def find_sentences(self, examples: Sequence[TaggedSentence]) -> tuple[Sentences, ...]:
+        """Return the sentences, in one role."""
+        return ([example.tokens for example in examples],)
+
+    def find_labels(self, examples: Iterable[TaggedSentence]) -> Labels:
+        """Return the scheme of the tags and then the types of entities, sorted: tags are both."""
+        types: set[str] = set()
+        tags = _note_types(examples, types)
+        scheme = self.settings.scheme or guess_scheme(tags, name="the training data")
+        for _ in tags:  # where nothing was to be guessed
+            pass
+        return (str(scheme), *sorted(types))
+
+    def build(self, tokens: TokenInput, *, labels: Labels) -> Tagger:
+        """Return an untrained tagger, whose steps follow the scheme that is learned."""
+        scheme = TagScheme(labels[0])
+        learned = self._list_learned(labels)
+        return Tagger(
+            tokens=tokens,
+            num_labels=len(learned),
+            write=lambda numbers: _rewrite([learned[number] for number in numbers], scheme),
+            hidden_dim=self.settings.hidden_dim,
+            num_layers=self.settings.num_layers,
+            dropout=self.settings.dropout,
+            uses_crf=self.settings.uses_crf,
+            rules=find_transitions(learned, scheme=self.settings.learned_scheme),
+        )
+
+    def prepare(
+        self, examples: Sequence[TaggedSentence], *, labels: Labels, with_gold: bool
+    ) -> TagFeatures:
+        """Return the tags that are learned, by their numbers."""
+        if not with_gold:
+            return TagFeatures(gold=None)
+        tags = [_rewrite(example.tags, self.settings.learned_scheme) for example in examples]
+        return number_tags(tags, labels=self._list_learned(labels))
+
+    def score(self, examples: Sequence[TaggedSentence], predictions: Sequence[Tags]) -> Scores:
+        """Return conlleval's F1, precision and recall in percent, and F1 by type."""
+        return score_spans_of(zip(examples, predictions, strict=True))
+
+    def to_json(self, example: TaggedSentence, prediction: Tags) -> dict[str, Any]:
+        """Return tokens, tags and entities."""
+        has_spaces = self.settings.language is not Language.ZH and not self.settings.is_numbered
+        return {
+            "tokens": list(example.tokens),
+            "tags": list(prediction),
+            "entities": [
+                {
+                    "start": span.start,
+                    "end": span.end,
+                    "type": span.type,
+                    "text": " ".join(example.tokens[span.start : span.end])
+                    if has_spaces
+                    else "".join(example.tokens[span.start : span.end]),
+                }
+                for span in read_spans(prediction)
+            ],
+        }
+
+    def _list_learned(self, labels: Labels) -> Labels:
+        return list_tags(labels[1:], scheme=self.settings.learned_scheme)
+
+
+def _rewrite(tags: Sequence[str], scheme: TagScheme) -> Tags:
+    return write_tags(read_spans(tags), num_tokens=len(tags), scheme=scheme)
+
+
+def _note_types(examples: Iterable[TaggedSentence], types: set[str]) -> Iterator[Tags]:
+    """Yield the tags of each sentence, and add the types of its entities."""
+    for example in examples:
+        types.update(span.type for span in read_spans(example.tags))
+        yield example.tags
+    if not types:
+        raise DataError(
+            "the training data has no entity: all its tags are O; check that task.column is the "
+            "column of the entities' tags"
+        )

@@ -1,0 +1,258 @@
+"""Questions about a passage that has the answer (SQuAD 1.1): read, prepared, scored, written."""
+
+import json
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from pathlib import Path
+from sys import intern
+from typing import Any
+
+import torch
+
+from elmore.config import MAX_DIM, check_range, is_number, read_choice
+from elmore.errors import ConfigError, DataError
+from elmore.tasks.data.answer_spans import Span, find_offsets
+from elmore.tasks.data.lines import refuse_none
+from elmore.tasks.data.questions import Paragraph, read_paragraphs
+from elmore.tasks.data.unanswered_questions import read_unanswered
+from elmore.tasks.inputs.token_input import TokenInput
+from elmore.tasks.metrics.answers import AnswerScore, score_answer
+from elmore.tasks.networks.answer_finder import NO_SPAN, AnswerFinder, FoundSpan, GoldSpans
+from elmore.tasks.task import Labels, Scores, Sentences
+
+
+class GoldPlaces(StrEnum):
+    """Where an answer counts as right in training."""
+
+    GIVEN = "given"
+    """Where the data says it is."""
+    ANYWHERE = "anywhere"
+    """Wherever the passage has the same tokens: for data whose places are not to be trusted."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class QuestionSettings:
+    """The network's size, and what it reads."""
+
+    hidden_dim: int = 64
+    """Of each direction of each LSTM."""
+    dropout: float = 0.2
+    max_answer_tokens: int = 17
+    """Of answers found; those to learn from may be longer."""
+    max_passage_tokens: int = 300
+    """Where a passage is cut in training; never to find answers in it."""
+    max_question_tokens: int = 50
+    """Where a question is cut, always."""
+    gold_places: GoldPlaces = GoldPlaces.GIVEN
+
+    def __post_init__(self) -> None:
+        """Take strings from TOML, and refuse what cannot be."""
+        places = read_choice("task.gold_places", self.gold_places, GoldPlaces)
+        object.__setattr__(self, "gold_places", places)
+        check_range("task.hidden_dim", self.hidden_dim, 1, MAX_DIM)
+        for name in ("max_answer_tokens", "max_passage_tokens", "max_question_tokens"):
+            check_range(f"task.{name}", getattr(self, name), 1, 1 << 20)
+        if not is_number(self.dropout) or not 0 <= self.dropout <= 0.99:
+            raise ConfigError(f"task.dropout is {self.dropout!r:.60}; give a number from 0 to 0.99")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Passage:
+    """A text that several examples ask about; they share it, so that they are small."""
+
+    text: str
+    tokens: tuple[str, ...]
+
+    def cut(self, max_tokens: int) -> "Passage":
+        """Return its beginning; itself if it is no longer."""
+        is_long = len(self.tokens) > max_tokens
+        return replace(self, tokens=self.tokens[:max_tokens]) if is_long else self
+
+    def locate(self, start: int, end: int) -> Span:
+        """Return where the text has tokens[start:end]: its characters, spaces included."""
+        # Found anew each time: kept, offsets would take more memory than all else of an example.
+        offsets = find_offsets(self.text, self.tokens[:end])
+        return offsets[start][0], offsets[-1][1]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class QuestionExample:
+    """A question, its passage, and the answers people gave."""
+
+    name: str
+    text: str
+    tokens: tuple[str, ...]
+    passage: Passage
+    answers: tuple[str, ...]  # as written
+    spans: tuple[Span, ...]  # those that the passage has, as tokens[start:end]; each once
+
+
+class QuestionTask:
+    """Finds answers by attention flow and self-attention (see `AnswerFinder`)."""
+
+    name = "questions"
+    main_score = "f1"
+
+    def __init__(self, settings: QuestionSettings | None = None) -> None:
+        self.settings = settings or QuestionSettings()
+
+    def read(self, path: Path) -> Iterator[QuestionExample]:
+        """Yield the questions of a file of SQuAD 1.1's JSON."""
+        return self._make_examples(read_paragraphs(path))
+
+    def read_unlabelled(self, path: Path) -> Iterator[QuestionExample]:
+        """Yield the questions of the same JSON, which needs no answers."""
+        return self._make_examples(read_unanswered(path))
+
+    def keep_for_training(self, examples: Iterable[QuestionExample]) -> Iterator[QuestionExample]:
+        """Cut long passages, and leave out questions whose answers are not in what remains."""
+        most = self.settings.max_passage_tokens
+        complaint = (
+            f"no question has an answer within the first {most} tokens of its passage, so there is "
+            "nothing to learn; raise task.max_passage_tokens, or check the answers"
+        )
+        return refuse_none(_cut_passages(examples, max_tokens=most), complaint=complaint)
+
+    def count_tokens(self, example: QuestionExample) -> int:
+        """Return the passage's length, beside which questions are short."""
+        return len(example.passage.tokens)
+
+    def find_sentences(self, examples: Sequence[QuestionExample]) -> tuple[Sentences, ...]:
+        """Return passages, each as one long sentence, and questions."""
+        return (
+            [example.passage.tokens for example in examples],
+            [example.tokens for example in examples],
+        )
+
+    def find_labels(self, examples: Iterable[QuestionExample]) -> Labels:  # noqa: ARG002
+        """Return none: what is predicted is a part of the passage."""
+        return ()
+
+    def build(self, tokens: TokenInput, *, labels: Labels = ()) -> AnswerFinder:  # noqa: ARG002
+        """Return an untrained network."""
+        return AnswerFinder(
+            tokens=tokens,
+            hidden_dim=self.settings.hidden_dim,
+            dropout=self.settings.dropout,
+            max_answer_tokens=self.settings.max_answer_tokens,
+        )
+
+    def prepare(
+        self,
+        examples: Sequence[QuestionExample],
+        *,
+        labels: Labels = (),  # noqa: ARG002
+        with_gold: bool,
+    ) -> GoldSpans:
+        """Return where the answers are, if that may be known."""
+        if not with_gold:
+            return GoldSpans(edges=None)
+        spans = [self._find_gold(example) for example in examples]
+        num_spans = max(1, *(len(each) for each in spans))
+        edges = torch.full((len(examples), num_spans, 2), NO_SPAN)
+        for row, each in enumerate(spans):
+            for place, (start, end) in enumerate(each):
+                edges[row, place] = torch.tensor([start, end - 1])
+        return GoldSpans(edges=edges)
+
+    def score(
+        self, examples: Sequence[QuestionExample], predictions: Sequence[FoundSpan]
+    ) -> Scores:
+        """Return SQuAD's exact match and F1."""
+        total = AnswerScore()
+        for example, found in zip(examples, predictions, strict=True):
+            if not example.answers:
+                raise DataError(
+                    f"question {example.name!r} has no gold answer to compare with; give a file "
+                    "whose questions have answers to score them"
+                )
+            total += score_answer(example.answers, cut_answer(example, found))
+        return {"exact": total.exact_percent, "f1": total.f1_percent}
+
+    def to_json(self, example: QuestionExample, prediction: FoundSpan) -> dict[str, Any]:
+        """Return an answer; `start` and `end` are characters of the passage's text."""
+        start, end = example.passage.locate(prediction.start, prediction.end)
+        return {
+            "id": example.name,
+            "question": example.text,
+            "answer": example.passage.text[start:end],
+            "start": start,
+            "end": end,
+            "probability": math.exp(prediction.log_probability),
+        }
+
+    def _make_examples(self, paragraphs: Iterable[Paragraph]) -> Iterator[QuestionExample]:
+        for paragraph in paragraphs:
+            passage = Passage(text=paragraph.text, tokens=_share(paragraph.tokens))
+            for question in paragraph.questions:
+                spans = (answer.span for answer in question.answers if answer.span is not None)
+                yield QuestionExample(
+                    name=question.name,
+                    text=question.text,
+                    tokens=_share(question.tokens[: self.settings.max_question_tokens]),
+                    passage=passage,
+                    answers=tuple(answer.text for answer in question.answers),
+                    spans=tuple(dict.fromkeys(spans)),
+                )
+
+    def _find_gold(self, example: QuestionExample) -> list[Span]:
+        if self.settings.gold_places is GoldPlaces.GIVEN:
+            return list(example.spans)
+        tokens = example.passage.tokens
+        alike = (place for span in example.spans for place in find_alike(tokens, span))
+        return list(dict.fromkeys(alike))
+
+
+def _cut_passages(
+    examples: Iterable[QuestionExample], *, max_tokens: int
+) -> Iterator[QuestionExample]:
+    whole: Passage | None = None
+    for example in examples:
+        if example.passage is not whole:  # else its questions go on sharing what was cut
+            whole = example.passage
+            beginning = whole.cut(max_tokens)
+        spans = tuple(span for span in example.spans if span[1] <= max_tokens)
+        if spans:
+            yield replace(example, passage=beginning, spans=spans)
+
+
+def find_alike(tokens: Sequence[str], span: Span) -> list[Span]:
+    """Return all spans that have the tokens of one.
+
+    >>> find_alike(["so", "be", "so", "be"], (0, 2))
+    [(0, 2), (2, 4)]
+    """
+    wanted = tokens[span[0] : span[1]]
+    places = range(len(tokens) - len(wanted) + 1)
+    return [
+        (place, place + len(wanted))
+        for place in places
+        if tokens[place : place + len(wanted)] == wanted
+    ]
+
+
+def cut_answer(example: QuestionExample, found: FoundSpan) -> str:
+    """Return the answer as the passage has it."""
+    start, end = example.passage.locate(found.start, found.end)
+    return example.passage.text[start:end]
+
+
+def write_answers(
+    path: Path, examples: Sequence[QuestionExample], predictions: Sequence[FoundSpan]
+) -> None:
+    """Write `{id: answer}`, the file that SQuAD's own evaluation reads."""
+    answers = {
+        example.name: cut_answer(example, found)
+        for example, found in zip(examples, predictions, strict=True)
+    }
+    try:
+        path.write_text(json.dumps(answers, ensure_ascii=False) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise DataError(f"cannot write {path}: {error.strerror}; choose another place") from None
+
+
+def _share(tokens: Iterable[str]) -> tuple[str, ...]:
+    """Keep each distinct token once, however many passages have it."""
+    return tuple(intern(token) for token in tokens)

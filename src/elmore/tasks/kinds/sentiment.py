@@ -1,0 +1,135 @@
+"""Sentiment of sentences: the Stanford Sentiment Treebank (Socher et al., 2013).
+
+In five classes (SST-5) or two, without neutral sentences (SST-2). What counts is the label of the
+whole sentence. Training may read phrases too, as McCann et al. (2017) do, who take those of four
+tokens or more.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from elmore.config import MAX_DIM, check_range, read_choice
+from elmore.errors import ConfigError
+from elmore.tasks.data.lines import read_lines, refuse_none
+from elmore.tasks.data.trees import SENTIMENT_LABELS, LabelledTree, read_trees
+from elmore.tasks.inputs.token_input import TokenInput
+from elmore.tasks.kinds import classes
+from elmore.tasks.kinds.classes import ClassExample, split_texts
+from elmore.tasks.kinds.texts import read_plain_or_table
+from elmore.tasks.networks.biattentive import BiattentiveClassifier
+from elmore.tasks.networks.label_choice import Probabilities
+from elmore.tasks.task import Labels
+
+# What the labels of trees are called; None is left out.
+_NAMES: dict[int, tuple[str | None, ...]] = {
+    5: ("very negative", "negative", "neutral", "positive", "very positive"),
+    2: ("negative", "negative", None, "positive", "positive"),
+}
+
+# How a tree begins: with a phrase in it, or as a whole of one token.
+_TREE = re.compile(r"\s*\([0-4] *(?:\(|[^ ()]+\)\s*$)")
+
+
+class Phrases(StrEnum):
+    """What is learned from."""
+
+    ROOT = "root"
+    """Sentences."""
+    ALL = "all"
+    """Sentences and the phrases in them, some ten times as many."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SentimentSettings:
+    """The network's size, and what is read of a tree."""
+
+    hidden_dim: int = 100
+    """Of one direction of an LSTM."""
+    dropout: float = 0.3
+    classes: int = 5
+    """5, or 2: negative and positive, of sentences and phrases that are not neutral."""
+    phrases: Phrases = Phrases.ROOT
+    min_phrase_tokens: int = 4
+    """Shorter phrases are not learned from; sentences are, however short."""
+
+    def __post_init__(self) -> None:
+        """Take strings from TOML, and refuse what cannot be."""
+        object.__setattr__(self, "phrases", read_choice("task.phrases", self.phrases, Phrases))
+        if self.classes not in _NAMES:
+            raise ConfigError(f"task.classes is {self.classes!r:.60}; give 5 or 2")
+        check_range("task.hidden_dim", self.hidden_dim, 1, MAX_DIM)
+        check_range("task.min_phrase_tokens", self.min_phrase_tokens, 1, 1000)
+        classes.check_dropout(self.dropout)
+
+
+class SentimentTask:
+    """How good a sentence finds what it speaks of."""
+
+    name = "sentiment"
+    main_score = "accuracy"
+
+    def __init__(self, settings: SentimentSettings | None = None) -> None:
+        self.settings = settings or SentimentSettings()
+        self._names = dict(zip(SENTIMENT_LABELS, _NAMES[self.settings.classes], strict=True))
+
+    count_tokens = staticmethod(classes.count_tokens)
+    find_sentences = staticmethod(classes.find_sentences)
+    prepare = staticmethod(classes.prepare)
+    score = staticmethod(classes.score)
+
+    def read(self, path: Path) -> Iterator[ClassExample]:
+        """Yield sentences, each before its phrases if those are learned from; all have a label."""
+        examples = (example for tree in read_trees(path) for example in self._read_tree(tree))
+        complaint = f"{path} has only neutral sentences; set task.classes=5 to learn from them"
+        return refuse_none(examples, complaint=complaint)
+
+    def read_unlabelled(self, path: Path) -> Iterator[ClassExample]:
+        """Yield the sentences of trees, whatever their labels, or of text with one a line."""
+        first = next((line for _, line in read_lines(path) if line.strip()), "")
+        if _TREE.match(first):
+            for tree in read_trees(path):
+                yield _make_example(tree.tokens, label=None)
+        else:
+            for text in read_plain_or_table(path):
+                yield split_texts(text, label=None)
+
+    def find_labels(self, examples: Iterable[ClassExample]) -> Labels:
+        """Return the labels that occur, from negative to positive."""
+        found = classes.find_labels(examples)
+        return tuple(name for name in dict.fromkeys(self._names.values()) if name in found)
+
+    def build(self, tokens: TokenInput, *, labels: Labels) -> BiattentiveClassifier:
+        """Return an untrained network."""
+        return BiattentiveClassifier(
+            tokens=tokens,
+            labels=labels,
+            hidden_dim=self.settings.hidden_dim,
+            dropout=self.settings.dropout,
+        )
+
+    def to_json(self, example: ClassExample, prediction: Probabilities) -> dict[str, Any]:
+        """Return the text (of trees: their tokens) and its label."""
+        return {"text": example.texts[0], **classes.show(prediction)}
+
+    def _read_tree(self, tree: LabelledTree) -> Iterator[ClassExample]:
+        whole, *phrases = tree.spans
+        if label := self._names[whole.label]:
+            yield _make_example(tree.tokens, label=label)
+        if self.settings.phrases is Phrases.ALL:
+            for span in phrases:
+                label = self._names[span.label]
+                if label and span.end - span.start >= self.settings.min_phrase_tokens:
+                    tokens = tree.tokens[span.start : span.end]
+                    yield _make_example(tokens, label=label, is_scored=False)
+
+
+def _make_example(
+    tokens: tuple[str, ...], *, label: str | None, is_scored: bool = True
+) -> ClassExample:
+    return ClassExample(
+        texts=(" ".join(tokens),), sentences=(tokens,), label=label, is_scored=is_scored
+    )

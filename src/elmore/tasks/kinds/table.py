@@ -1,0 +1,62 @@
+"""All tasks by name: a table to read, and to add to."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from elmore.errors import ConfigError
+from elmore.tasks.kinds.coreference import CoreferenceSettings, CoreferenceTask
+from elmore.tasks.kinds.entailment import (
+    EntailmentSettings,
+    EntailmentTask,
+    PairSettings,
+    PairTask,
+)
+from elmore.tasks.kinds.entities import EntitySettings, EntityTask
+from elmore.tasks.kinds.questions import QuestionSettings, QuestionTask
+from elmore.tasks.kinds.roles import RoleSettings, RoleTask
+from elmore.tasks.kinds.sentiment import SentimentSettings, SentimentTask
+from elmore.tasks.kinds.tags import TagSettings, TagTask
+from elmore.tasks.kinds.texts import TextSettings, TextTask
+from elmore.tasks.task import Task
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kind:
+    """A kind of task, and what else it is called."""
+
+    name: str
+    task: Callable[[Any], Task]
+    settings: type
+    also: tuple[str, ...] = ()
+    max_batch_size: int | None = None  # for a network that reads one document at a time
+
+
+KINDS = {
+    kind.name: kind
+    for kind in (
+        Kind(name="entities", task=EntityTask, settings=EntitySettings, also=("ner",)),
+        Kind(name="tags", task=TagTask, settings=TagSettings, also=("pos", "chunks")),
+        Kind(name="sentiment", task=SentimentTask, settings=SentimentSettings, also=("sst",)),
+        Kind(name="entailment", task=EntailmentTask, settings=EntailmentSettings, also=("snli",)),
+        Kind(name="roles", task=RoleTask, settings=RoleSettings, also=("srl",)),
+        Kind(
+            name="coreference",
+            task=CoreferenceTask,
+            settings=CoreferenceSettings,
+            also=("coref",),
+            max_batch_size=1,
+        ),
+        Kind(name="questions", task=QuestionTask, settings=QuestionSettings, also=("squad", "qa")),
+        Kind(name="texts", task=TextTask, settings=TextSettings),
+        Kind(name="pairs", task=PairTask, settings=PairSettings),
+    )
+}
+
+
+def find_kind(name: str) -> Kind:
+    """Return a kind of task by any of its names."""
+    for kind in KINDS.values():
+        if name == kind.name or name in kind.also:
+            return kind
+    raise ConfigError(f"unknown task {name!r:.60}; choose one of: {', '.join(KINDS)}")

@@ -1,0 +1,240 @@
+"""Any tags, one a token: parts of speech from CoNLL-U, or a column; and what entities share."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from elmore.config import MAX_DIM, check_range, is_number, read_choice
+from elmore.errors import ConfigError, DataError
+from elmore.tasks.data.columns import (
+    CONLLU_COLUMNS,
+    DOCUMENT_START,
+    TaggedSentence,
+    read_columns,
+)
+from elmore.tasks.data.lines import read_lines, refuse_none, shorten, split_columns
+from elmore.tasks.inputs.token_input import TokenInput
+from elmore.tasks.metrics.accuracy import Accuracy, score_labels
+from elmore.tasks.metrics.spans import SpanScore, read_spans, score_tags
+from elmore.tasks.networks.tagger import TagFeatures, Tagger, number_tags
+from elmore.tasks.task import Labels, Scores, Sentences
+from elmore.text.files import TextForm, read_sentences
+from elmore.text.language import Language
+
+Tags = list[str]
+
+LAST_COLUMN = "last"
+
+# The lines of a text may have equally many tokens by chance, but hardly so many lines. A file of
+# fewer than three is taken for text.
+_LINES_LOOKED_AT, _MIN_LINES = 10, 3
+
+
+class UntaggedForm(StrEnum):
+    """How a file to predict on holds its sentences."""
+
+    AUTO = "auto"
+    """CoNLL-U by its name; columns if its first lines have equally many; else raw text."""
+    COLUMNS = "columns"
+    """As the training data; what is in other columns than the first is not looked at."""
+    RAW = "raw"
+    TOKENIZED = "tokenized"
+    """One sentence a line, its tokens separated by tabs or else by spaces."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TagSettings:
+    """Where the tags are, and the network's widths."""
+
+    column: Any = "upos"
+    """upos, xpos or deprel of CoNLL-U; else a column's number from 2, or "last"."""
+    scores_spans: bool = False
+    """The tags mark spans, such as chunks: score these too. To learn spans, see entities."""
+    hidden_dim: int = 100
+    """One direction of a layer."""
+    num_layers: int = 1
+    dropout: float = 0.5
+    uses_crf: bool = False
+    text_form: UntaggedForm = UntaggedForm.AUTO
+    """Of files to predict on."""
+    language: Language = Language.EN
+    """How raw text is split."""
+
+    def __post_init__(self) -> None:
+        """Take strings from TOML, and refuse what cannot be."""
+        check_tagger_settings(self)
+
+
+def check_tagger_settings(settings: Any) -> None:
+    """Check what all taggers' settings have, and make one type of what may be given as two."""
+    check_range("task.hidden_dim", settings.hidden_dim, 1, MAX_DIM)
+    check_range("task.num_layers", settings.num_layers, 1, 100)
+    if not is_number(settings.dropout) or not 0 <= settings.dropout <= 0.99:
+        raise ConfigError(f"task.dropout is {settings.dropout!r:.60}; give a number from 0 to 0.99")
+    form = read_choice("task.text_form", settings.text_form, UntaggedForm)
+    object.__setattr__(settings, "text_form", form)
+    language = read_choice("task.language", settings.language, Language)
+    object.__setattr__(settings, "language", language)
+    column = str(settings.column)
+    is_position = column.isascii() and column.isdigit() and int(column) >= 2
+    if not (is_position or column in (LAST_COLUMN, *CONLLU_COLUMNS)):
+        raise ConfigError(
+            f"task.column is {column!r:.60}; give the number of the tags' column, from 2 (the "
+            f"token is column 1), or one of: {', '.join((LAST_COLUMN, *CONLLU_COLUMNS))}"
+        )
+    object.__setattr__(settings, "column", column)
+
+
+class TagTask:
+    """The tags of training, each by itself or, with a CRF, by its neighbors too."""
+
+    name = "tags"
+    main_score = "accuracy"
+
+    def __init__(self, settings: TagSettings) -> None:
+        self.settings = settings
+
+    def read(self, path: Path) -> Iterator[TaggedSentence]:
+        """Yield a file's sentences with their tags."""
+        column = resolve_column(path, self.settings.column)
+        has_spans = self.settings.scores_spans
+        sentences = read_columns(path, column=column, has_spans=has_spans)
+        yield from check_spans(sentences, path=path) if has_spans else sentences
+
+    def read_unlabelled(self, path: Path) -> Iterator[TaggedSentence]:
+        """Yield the sentences of a text or of columns, without tags."""
+        settings = self.settings
+        return read_untagged(path, form=settings.text_form, language=settings.language)
+
+    def count_tokens(self, example: TaggedSentence) -> int:
+        """Return the length of the sentence."""
+        return len(example.tokens)
+
+    def find_sentences(self, examples: Sequence[TaggedSentence]) -> tuple[Sentences, ...]:
+        """Return the sentences, in one role."""
+        return ([example.tokens for example in examples],)
+
+    def find_labels(self, examples: Iterable[TaggedSentence]) -> Labels:
+        """Return all tags of training, sorted."""
+        return tuple(sorted({tag for example in examples for tag in example.tags}))
+
+    def build(self, tokens: TokenInput, *, labels: Labels) -> Tagger:
+        """Return an untrained tagger."""
+        return Tagger(
+            tokens=tokens,
+            num_labels=len(labels),
+            write=lambda numbers: [labels[number] for number in numbers],
+            hidden_dim=self.settings.hidden_dim,
+            num_layers=self.settings.num_layers,
+            dropout=self.settings.dropout,
+            uses_crf=self.settings.uses_crf,
+        )
+
+    def prepare(
+        self, examples: Sequence[TaggedSentence], *, labels: Labels, with_gold: bool
+    ) -> TagFeatures:
+        """Return the tags by their numbers."""
+        if not with_gold:
+            return TagFeatures(gold=None)
+        return number_tags([example.tags for example in examples], labels=labels)
+
+    def score(self, examples: Sequence[TaggedSentence], predictions: Sequence[Tags]) -> Scores:
+        """Return how many tags are right, and if asked, precision, recall and F1 of spans."""
+        pairs = list(zip(examples, predictions, strict=True))
+        right = sum((score_labels(example.tags, tags) for example, tags in pairs), Accuracy())
+        scores = {"accuracy": 100 * right.share}
+        return scores | score_spans_of(pairs) if self.settings.scores_spans else scores
+
+    def to_json(self, example: TaggedSentence, prediction: Tags) -> dict[str, Any]:
+        """Return tokens and tags."""
+        return {"tokens": list(example.tokens), "tags": list(prediction)}
+
+
+def score_spans_of(pairs: Iterable[tuple[TaggedSentence, Tags]]) -> Scores:
+    """Return conlleval's scores in percent: of all spans, and F1 by type."""
+    score = sum((score_tags(example.tags, tags) for example, tags in pairs), SpanScore())
+    total = score.total
+    by_type = {f"f1 {name}": 100 * counts.f1 for name, counts in score.by_type.items()}
+    return {
+        "f1": 100 * total.f1,
+        "precision": 100 * total.precision,
+        "recall": 100 * total.recall,
+        **by_type,
+    }
+
+
+def check_spans(sentences: Iterable[TaggedSentence], *, path: Path) -> Iterator[TaggedSentence]:
+    """Pass sentences on; those whose tags no score reads, such as M-PER, are a DataError."""
+    for number, sentence in enumerate(sentences, start=1):
+        read_spans(sentence.tags, where=f"{path}, sentence {number}")
+        yield sentence
+
+
+def resolve_column(path: Path, column: str) -> str:
+    """Return the number of the last column of a file where that is asked for."""
+    if column != LAST_COLUMN:
+        return column
+    if _is_conllu(path):
+        raise ConfigError(
+            f"{path} is CoNLL-U, whose last column has no tags; give a file that has them there, "
+            f"or set task.column to one of: {', '.join(CONLLU_COLUMNS)}"
+        )
+    for number, columns in _read_rows(path):
+        if len(columns) < 2:
+            raise DataError(
+                f"{path}, line {number}: wanted a token and its tag, got one column "
+                f"({shorten(columns[0])}); give a file with one token a line, its tag last"
+            )
+        return str(len(columns))
+    return "2"  # of an empty file, which is refused when it is read
+
+
+def read_untagged(
+    path: Path,
+    *,
+    form: UntaggedForm,
+    language: Language = Language.EN,
+    is_numbered: bool = False,
+) -> Iterator[TaggedSentence]:
+    """Yield the sentences of a text or of columns, with no tags."""
+    sentences = (
+        TaggedSentence(tokens=tokens, tags=[])
+        for tokens in _read_tokens(path, form=form, language=language, is_numbered=is_numbered)
+        if tokens
+    )
+    return refuse_none(sentences, complaint=f"{path} has no sentence; give a text or columns")
+
+
+def _read_tokens(
+    path: Path, *, form: UntaggedForm, language: Language, is_numbered: bool
+) -> Iterator[list[str]]:
+    if form is UntaggedForm.AUTO:
+        form = UntaggedForm.COLUMNS if _has_columns(path) else UntaggedForm.RAW
+    if form is not UntaggedForm.COLUMNS:
+        return read_sentences(path, form=TextForm(form), language=language)
+    if _is_conllu(path):
+        return read_sentences(path, form=TextForm.CONLLU)
+    tagged = read_columns(path, column=2, is_numbered=is_numbered)
+    return (sentence.tokens for sentence in tagged)
+
+
+def _has_columns(path: Path) -> bool:
+    if _is_conllu(path):
+        return True
+    counts = [len(columns) for _, columns in islice(_read_rows(path), _LINES_LOOKED_AT)]
+    return len(counts) >= _MIN_LINES and min(counts) == max(counts) >= 2
+
+
+def _is_conllu(path: Path) -> bool:
+    return ".conllu" in map(str.lower, path.suffixes)
+
+
+def _read_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """Yield the numbers and columns of lines that have a token."""
+    for number, line in read_lines(path):
+        columns = split_columns(line) if line.strip() else []
+        if columns and columns[0] != DOCUMENT_START:
+            yield number, columns

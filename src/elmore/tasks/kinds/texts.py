@@ -1,0 +1,94 @@
+"""A user's own texts with a label each, by the biattentive classification network."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from elmore.config import MAX_DIM, check_range, read_choice
+from elmore.tasks.data.lines import read_lines, refuse_none
+from elmore.tasks.data.pairs import read_texts
+from elmore.tasks.inputs.token_input import TokenInput
+from elmore.tasks.kinds import classes
+from elmore.tasks.kinds.classes import ClassExample, split_texts
+from elmore.tasks.networks.biattentive import BiattentiveClassifier
+from elmore.tasks.networks.label_choice import Probabilities
+from elmore.tasks.task import Labels
+from elmore.text.language import Language
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextSettings:
+    """The network's size, and how texts are read."""
+
+    hidden_dim: int = 100
+    """Of one direction of an LSTM."""
+    dropout: float = 0.3
+    max_tokens: int = 400
+    """What follows is not read: memory grows by the square of a text's length."""
+    language: Language = Language.EN
+    """Whose rules split a text into tokens."""
+
+    def __post_init__(self) -> None:
+        """Take strings from TOML, and refuse what cannot be."""
+        language = read_choice("task.language", self.language, Language)
+        object.__setattr__(self, "language", language)
+        check_range("task.hidden_dim", self.hidden_dim, 1, MAX_DIM)
+        check_range("task.max_tokens", self.max_tokens, 1, 100_000)
+        classes.check_dropout(self.dropout)
+
+
+class TextTask:
+    """Which of a user's labels a text has."""
+
+    name = "texts"
+    main_score = "accuracy"
+
+    def __init__(self, settings: TextSettings | None = None) -> None:
+        self.settings = settings or TextSettings()
+
+    count_tokens = staticmethod(classes.count_tokens)
+    find_sentences = staticmethod(classes.find_sentences)
+    find_labels = staticmethod(classes.find_labels)
+    prepare = staticmethod(classes.prepare)
+    score = staticmethod(classes.score)
+
+    def read(self, path: Path) -> Iterator[ClassExample]:
+        """Yield the texts of a table with a text and its label a line."""
+        for row in read_texts(path):
+            yield self._split(row.text, label=row.label)
+
+    def read_unlabelled(self, path: Path) -> Iterator[ClassExample]:
+        """Yield a text a line; if the first line has tabs, those of a table as `read` does."""
+        for text in read_plain_or_table(path):
+            yield self._split(text, label=None)
+
+    def build(self, tokens: TokenInput, *, labels: Labels) -> BiattentiveClassifier:
+        """Return an untrained network."""
+        return BiattentiveClassifier(
+            tokens=tokens,
+            labels=labels,
+            hidden_dim=self.settings.hidden_dim,
+            dropout=self.settings.dropout,
+        )
+
+    def to_json(self, example: ClassExample, prediction: Probabilities) -> dict[str, Any]:
+        """Return the text as it was written, and its label."""
+        return {"text": example.texts[0], **classes.show(prediction)}
+
+    def _split(self, text: str, *, label: str | None) -> ClassExample:
+        return split_texts(
+            text,
+            label=label,
+            language=self.settings.language,
+            max_tokens=self.settings.max_tokens,
+        )
+
+
+def read_plain_or_table(path: Path) -> Iterator[str]:
+    """Yield each line that is not blank, or the texts of a table."""
+    first = next((line for _, line in read_lines(path) if line.strip()), "")
+    if "\t" in first:
+        return (row.text for row in read_texts(path))
+    lines = (line.strip() for _, line in read_lines(path) if line.strip())
+    return refuse_none(lines, complaint=f"{path} has no texts; give a text a line")

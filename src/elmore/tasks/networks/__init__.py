@@ -1,0 +1,1 @@
+"""The networks of the tasks: plain arguments in, a loss or predictions out."""

@@ -1,0 +1,110 @@
+"""Tags of a predicate's arguments: a deep LSTM that knows the predicate (He et al., 2017).
+
+The network that ELMo was added to for semantic roles (Peters et al., 2018): `[x; ELMo]` beside a
+vector that says whether a token is the predicate, LSTMs in alternating directions, and a softmax
+over BIO tags at each token. Tags are learned one by one; only when predicting are those that cannot
+be BIO left out, by Viterbi without learned transitions. No other constraint of He et al. is here.
+
+Shapes: B examples, T tokens of the longest, D input, M the predicate's mark, H hidden, K labels.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from elmore.tasks.inputs.token_batch import TokenBatch
+from elmore.tasks.inputs.token_input import TokenInput
+from elmore.tasks.metrics.tag_schemes import TagScheme
+from elmore.tasks.networks.alternating_lstm import AlternatingLSTM
+from elmore.tasks.networks.crf import decode_best
+from elmore.tasks.networks.tag_rules import find_transitions
+from elmore.tasks.task import TaskBatch
+
+# Stands for a tag that training does not have, and for none behind a sentence's end: no loss.
+NO_LABEL = -100
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RoleFeatures:
+    """Which token of each example is the predicate, and what is right, if that is known."""
+
+    predicates: Tensor  # (B,) int64
+    tags: Tensor | None  # (B, T) int64, places among the labels, or NO_LABEL
+
+    def to(self, device: torch.device | str) -> "RoleFeatures":
+        """Copy to where a network is."""
+        return RoleFeatures(
+            predicates=self.predicates.to(device),
+            tags=None if self.tags is None else self.tags.to(device),
+        )
+
+
+class RoleTagger(nn.Module):
+    """Words and the predicate's mark -> alternating LSTM -> a score for each label."""
+
+    starts: Tensor
+    transitions: Tensor
+    ends: Tensor
+
+    def __init__(
+        self,
+        *,
+        tokens: TokenInput,
+        labels: Sequence[str],
+        hidden_dim: int,
+        num_layers: int,
+        mark_dim: int,
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.tokens = tokens
+        self.labels = tuple(labels)
+        self.marks = nn.Embedding(2, mark_dim)  # not the predicate, the predicate
+        self.encoder = AlternatingLSTM(
+            input_dim=tokens.input_dim + mark_dim,
+            hidden_dim=hidden_dim,
+            num_layers=num_layers,
+            dropout=dropout,
+        )
+        self.linear = nn.Linear(hidden_dim + tokens.above_dim, len(self.labels))
+        rules = find_transitions(self.labels, scheme=TagScheme.IOB2).as_scores()
+        # They follow from the labels, and so are not saved with the weights.
+        self.register_buffer("starts", rules["starts"], persistent=False)
+        self.register_buffer("transitions", rules["transitions"], persistent=False)
+        self.register_buffer("ends", rules["ends"], persistent=False)
+
+    def scores(self, batch: TaskBatch) -> Tensor:
+        """Return (B, T, K)."""
+        (sentences,) = batch.sentences
+        words = self.tokens.below(sentences)  # (B, T, D)
+        marks = self._mark(batch.features.predicates, sentences)  # (B, T, M)
+        hidden = self.encoder(torch.cat([words, marks], dim=-1), sentences.lengths)  # (B, T, H)
+        return self.linear(self.tokens.above(hidden, sentences))
+
+    def loss(self, batch: TaskBatch) -> Tensor:
+        """Return the mean over examples of what a tag of one costs, on average over its tokens."""
+        (sentences,) = batch.sentences
+        scores = self.scores(batch).transpose(1, 2)  # (B, K, T)
+        costs = functional.cross_entropy(
+            scores, batch.features.tags, ignore_index=NO_LABEL, reduction="none"
+        )
+        return (costs.sum(dim=1) / sentences.lengths).mean()
+
+    def predict(self, batch: TaskBatch) -> list[tuple[str, ...]]:
+        """Return the best tags that follow BIO, of each example."""
+        (sentences,) = batch.sentences
+        taggings = decode_best(
+            self.scores(batch),
+            sentences.lengths,
+            starts=self.starts,
+            transitions=self.transitions,
+            ends=self.ends,
+        )
+        return [tuple(self.labels[place] for place in tagging) for tagging in taggings]
+
+    def _mark(self, predicates: Tensor, sentences: TokenBatch) -> Tensor:
+        places = torch.arange(sentences.words.shape[1], device=predicates.device)
+        return self.marks((places == predicates[:, None]).long())

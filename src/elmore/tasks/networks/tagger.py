@@ -1,0 +1,112 @@
+"""One tag a token: biLSTMs, and a CRF or a softmax above them (Lample et al., 2016).
+
+With the paper's characters and widths, this is the network that ELMo was added to for names (Peters
+et al., 2017 and 2018). Differently here, dropout between layers keeps one mask a sentence, and a
+step from tag to tag that their scheme forbids has no probability in training either.
+
+Shapes: B sentences, T tokens of the longest, H one direction, K labels.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+from torch.nn.utils.rnn import pad_sequence
+
+from elmore.tasks.inputs.token_batch import TokenBatch
+from elmore.tasks.inputs.token_input import TokenInput
+from elmore.tasks.networks.crf import CRF
+from elmore.tasks.networks.encoders import BiLSTM
+from elmore.tasks.networks.tag_rules import TagRules
+from elmore.tasks.task import TaskBatch
+
+# Stands for a tag that training does not have, and for none behind a sentence's end.
+NO_LABEL = -100
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TagFeatures:
+    """What is right, if that is known; there is nothing else to say of a sentence."""
+
+    gold: Tensor | None  # (B, T) int64, numbers of labels, or NO_LABEL
+
+    def to(self, device: torch.device | str) -> "TagFeatures":
+        """Copy to where a network is."""
+        return TagFeatures(gold=None if self.gold is None else self.gold.to(device))
+
+
+def number_tags(sentences: Sequence[Sequence[str]], *, labels: Sequence[str]) -> TagFeatures:
+    """Look the tags of sentences up among the labels."""
+    numbers = {label: number for number, label in enumerate(labels)}
+    rows = [torch.tensor([numbers.get(tag, NO_LABEL) for tag in tags]) for tags in sentences]
+    return TagFeatures(gold=pad_sequence(rows, batch_first=True, padding_value=NO_LABEL))
+
+
+class Tagger(nn.Module):
+    """`[x; ELMo]` -> biLSTMs -> `[h; ELMo]` -> a score for each label -> the best tagging."""
+
+    def __init__(
+        self,
+        *,
+        tokens: TokenInput,
+        num_labels: int,
+        write: Callable[[list[int]], list[str]],  # the tags of a sentence, given by their numbers
+        hidden_dim: int,
+        num_layers: int = 1,
+        dropout: float = 0.0,
+        uses_crf: bool = True,
+        rules: TagRules | None = None,
+    ) -> None:
+        super().__init__()
+        self.tokens = tokens
+        self.encoder = BiLSTM(
+            input_dim=tokens.input_dim,
+            hidden_dim=hidden_dim,
+            num_layers=num_layers,
+            dropout=dropout,
+        )
+        # Not of the ELMo vectors above, which have a dropout of their own.
+        self.dropout = nn.Dropout(dropout)
+        self.scorer = nn.Linear(self.encoder.output_dim + tokens.above_dim, num_labels)
+        self.crf = CRF(num_labels=num_labels, rules=rules)
+        self.uses_crf = uses_crf
+        # Without learning its steps score 0, so that of a CRF only the rules are left.
+        self.crf.requires_grad_(uses_crf)
+        self.write = write
+
+    def loss(self, batch: TaskBatch) -> Tensor:
+        """Return the mean over sentences of -log p(tags)."""
+        (sentences,) = batch.sentences
+        gold: Tensor | None = batch.features.gold
+        if gold is None:
+            raise ValueError("this batch was prepared without gold tags, so that it has no loss")
+        scores = self._score(sentences)
+        losses = (
+            self._crf_losses(scores, gold, sentences)
+            if self.uses_crf
+            else functional.cross_entropy(
+                scores.transpose(1, 2), gold, ignore_index=NO_LABEL, reduction="none"
+            ).sum(dim=1)
+        )
+        return losses.mean()
+
+    def predict(self, batch: TaskBatch) -> list[list[str]]:
+        """Return the best tags of each sentence."""
+        (sentences,) = batch.sentences
+        return [
+            self.write(numbers)
+            for numbers in self.crf.decode(self._score(sentences), sentences.lengths)
+        ]
+
+    def _score(self, sentences: TokenBatch) -> Tensor:
+        """Return (B, T, K)."""
+        hidden = self.encoder(self.tokens.below(sentences), sentences.lengths)  # (B, T, 2H)
+        return self.scorer(self.tokens.above(self.dropout(hidden), sentences))
+
+    def _crf_losses(self, scores: Tensor, gold: Tensor, sentences: TokenBatch) -> Tensor:
+        """Return (B,): 0 for a sentence that has a tag which cannot be predicted."""
+        is_known = ((gold != NO_LABEL) | ~sentences.mask).all(dim=1)
+        likelihoods = self.crf.log_likelihood(scores, gold.clamp(min=0), sentences.lengths)
+        return -likelihoods.where(is_known, likelihoods.new_zeros(()))

@@ -1,0 +1,30 @@
+"""Write a report: `report.json` for programs, `report.html` for people."""
+
+from pathlib import Path
+
+from elmore.atomic_file import replace_file
+from elmore.errors import MissingExtraError
+from elmore.tasks.report.drawing import Plot
+from elmore.tasks.report.page import make_page
+from elmore.tasks.report.plots import draw_plots
+from elmore.tasks.report.result_files import write_comparison
+from elmore.tasks.report.results import Comparison
+
+RESULTS = "report.json"
+PAGE = "report.html"
+
+
+def write_report(comparison: Comparison, folder: Path, *, command: str) -> Path:
+    """Write both files and return the page's path; without matplotlib the page has no plots."""
+    write_comparison(comparison, folder / RESULTS)
+    plots: list[Plot] = []
+    note = None
+    try:
+        plots = draw_plots(comparison)
+    except MissingExtraError as error:
+        note = f"There are no plots here: {error}"
+    page = make_page(comparison, plots=plots, command=command, note=note)
+    with replace_file(folder / PAGE) as temporary:
+        # What UTF-8 cannot hold, as of a file name in another encoding, becomes a question mark.
+        temporary.write_text(page, encoding="utf-8", errors="replace")
+    return folder / PAGE

@@ -1,0 +1,273 @@
+import json
+
+import pytest
+import torch
+
+from elmore.config import read_section
+from elmore.errors import ConfigError, DataError
+from elmore.tasks.data.columns import TaggedSentence
+from elmore.tasks.kinds.entities import EntitySettings, EntityTask
+from elmore.tasks.kinds.tags import UntaggedForm
+from elmore.tasks.metrics.spans import Span, read_spans
+from elmore.tasks.metrics.tag_schemes import TagScheme, write_tags
+from elmore.text.language import Language
+from tests.tasks.data.places import find_data
+from tests.tasks.networks.tagging import fit, make_batch, make_tokens
+
+# Neighbors of one type, of two, a name alone and a long one.
+SPANS = [
+    ("mr Ray Ray in Rome", [Span(1, 2, "PER"), Span(2, 3, "PER"), Span(4, 5, "LOC")]),
+    ("New York City and Ray said", [Span(0, 3, "LOC"), Span(4, 5, "PER")]),
+    ("Rome Ray", [Span(0, 1, "LOC"), Span(1, 2, "PER")]),
+    ("said the", []),
+]
+
+
+def make_task(**settings):
+    return EntityTask(EntitySettings(**settings))
+
+
+def make_examples(scheme):
+    examples = []
+    for text, spans in SPANS:
+        tokens = text.split()
+        tags = write_tags(spans, num_tokens=len(tokens), scheme=scheme)
+        examples.append(TaggedSentence(tokens=tokens, tags=tags))
+    return examples
+
+
+def write(folder, text, name="text"):
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("line", ["EU I-ORG", "EU NNP I-ORG", "EU\tNNP\tI-NP\tI-ORG"])
+def test_tags_are_in_the_last_column_however_many_there_are(tmp_path, line):
+    path = write(tmp_path, f"-DOCSTART- -X- O\n\n{line}\n\n")
+    assert list(make_task().read(path)) == [TaggedSentence(tokens=["EU"], tags=["I-ORG"])]
+
+
+def test_another_column_and_places_in_words_can_be_asked_for(tmp_path):
+    path = write(tmp_path, "EU NNP I-NP I-ORG\n")
+    (sentence,) = make_task(column=3).read(path)
+    assert sentence.tags == ["I-NP"]
+    path = write(tmp_path, "科0\tB-ORG\n技1\tI-ORG\n")
+    (sentence,) = make_task(is_numbered=True).read(path)
+    assert sentence.tokens == ["科", "技"]
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("EU\n", "text, line 1: wanted a token and its tag, got one column .'EU'"),
+        ("EU O\n\nEU B-A\nis M-A\n", "text, sentence 2, token 2: 'M-A' is not a tag of spans"),
+        ("EU O\nis VB\n", "text, line 2: 'VB' is not a tag of spans"),
+        ("\n", "has no tagged sentence"),
+    ],
+)
+def test_files_that_cannot_be_read_are_named_with_the_place(tmp_path, text, complaint):
+    with pytest.raises(DataError, match=complaint):
+        list(make_task().read(write(tmp_path, text)))
+
+
+def test_conllu_has_no_entities(tmp_path):
+    with pytest.raises(ConfigError, match=r"a\.conllu is CoNLL-U, whose last column has no tags"):
+        list(make_task().read(write(tmp_path, "", "a.conllu")))
+
+
+@pytest.mark.parametrize("learned", ["bioes", "iob2"])
+@pytest.mark.parametrize("scheme", TagScheme)
+def test_tags_come_back_in_the_scheme_of_the_data(scheme, learned):
+    task = make_task(learned_scheme=learned)
+    examples = make_examples(scheme)
+    labels = task.find_labels(iter(examples))
+    assert labels == (scheme, "LOC", "PER")
+    assert json.loads(json.dumps(labels)) == list(labels)
+    gold = task.prepare(examples, labels=labels, with_gold=True).gold
+    network = task.build(make_tokens(), labels=labels)
+    assert len(network.crf.starts) == (9 if learned == "bioes" else 5)
+    for example, numbers in zip(examples, gold.tolist(), strict=True):
+        assert network.write(numbers[: len(example.tokens)]) == example.tags
+    # And what is learned is allowed, so that a loss is that of a probability.
+    assert network.loss(make_batch(*_batch_of(task, examples, labels))).item() < 100
+
+
+def _batch_of(task, examples, labels, *, with_gold=True):
+    (sentences,) = task.find_sentences(examples)
+    return sentences, task.prepare(examples, labels=labels, with_gold=with_gold)
+
+
+def test_a_scheme_can_be_given_and_then_is_written():
+    labels = make_task(scheme="iob2").find_labels(make_examples(TagScheme.BIOES))
+    assert labels == ("iob2", "LOC", "PER")
+
+
+def test_data_without_entities_is_refused():
+    sentences = [TaggedSentence(tokens=["a"], tags=["O"])]
+    for settings in ({}, {"scheme": "iob2"}):
+        with pytest.raises(DataError, match=r"has no entity: .* task\.column is"):
+            make_task(**settings).find_labels(iter(sentences))
+
+
+def test_slips_are_read_as_conlleval_reads_them():
+    """In IOB2: a name that begins with I-, and one whose type changes inside."""
+    task = make_task()
+    slip = TaggedSentence(tokens=list("abcd"), tags=["I-PER", "O", "B-LOC", "I-PER"])
+    labels = task.find_labels([*make_examples(TagScheme.IOB2), slip])
+    assert labels[0] == "iob2"
+    sentences, features = _batch_of(task, [slip], labels)
+    network = task.build(make_tokens(), labels=labels)
+    assert network.write(features.gold[0].tolist()) == ["B-PER", "O", "B-LOC", "B-PER"]
+    assert network.loss(make_batch(sentences, features)).item() < 100
+    assert task.score([slip], [["B-PER", "O", "B-LOC", "B-PER"]])["f1"] == 100
+
+
+def test_scores_are_conllevals():
+    task = make_task()
+    examples = make_examples(TagScheme.IOB1)
+    predictions = [list(example.tags) for example in examples]
+    predictions[0] = ["O", "I-PER", "I-PER", "O", "I-PER"]  # two joined, one of the wrong type
+    scores = task.score(examples, predictions)
+    # 7 to find, 6 predicted, of which 4 are right; LOC 2 of 3 and 2, PER 2 of 4 and 4.
+    assert scores == pytest.approx(
+        {
+            "f1": 100 * 2 * 4 / (7 + 6),
+            "precision": 100 * 4 / 6,
+            "recall": 100 * 4 / 7,
+            "f1 LOC": 100 * 2 * 2 / (3 + 2),
+            "f1 PER": 100 * 2 * 2 / (4 + 4),
+        }
+    )
+    assert task.main_score in scores
+
+
+def test_types_that_training_does_not_have_are_only_wrong():
+    task = make_task()
+    labels = task.find_labels(make_examples(TagScheme.IOB2))
+    new = TaggedSentence(tokens=["EU", "Ray"], tags=["B-ORG", "B-PER"])
+    sentences, features = _batch_of(task, [new], labels)
+    network = task.build(make_tokens(), labels=labels)
+    assert network.loss(make_batch(sentences, features)).item() == 0
+    assert task.score([new], [["O", "B-PER"]])["recall"] == 50
+
+
+def test_predictions_become_entities_beside_their_text():
+    example = TaggedSentence(tokens=["New", "York", "said"], tags=[])
+    tags = ["I-LOC", "I-LOC", "O"]
+    entity = {"start": 0, "end": 2, "type": "LOC", "text": "New York"}
+    found = make_task().to_json(example, tags)
+    assert found == {"tokens": example.tokens, "tags": tags, "entities": [entity]}
+    for settings in ({"is_numbered": True}, {"language": "zh"}):
+        assert make_task(**settings).to_json(example, tags)["entities"][0]["text"] == "NewYork"
+
+
+def test_sentences_to_predict_on_are_columns_or_text(tmp_path):
+    def read(text, name="text", **settings):
+        examples = list(make_task(**settings).read_unlabelled(write(tmp_path, text, name)))
+        assert all(example.tags == [] for example in examples)
+        return [example.tokens for example in examples]
+
+    columns = "EU x\nsaid ?\n\nno -\n"
+    assert read(columns) == [["EU", "said"], ["no"]]
+    assert read(columns, text_form="tokenized")[0] == ["EU", "x"]
+    assert read("科0 O\n技1 O\n部2 O\n", is_numbered=True) == [["科", "技", "部"]]
+    text = "The EU agreed today. It's late.\n\nBye now.\n"
+    assert read(text) == [
+        ["The", "EU", "agreed", "today", "."],
+        ["It", "'s", "late", "."],
+        ["Bye", "now", "."],
+    ]
+    assert read("Two words\nand two\n") == [["Two", "words"], ["and", "two"]]
+    with pytest.raises(DataError, match="text, line 2: wanted 6 columns"):
+        read("a b c d e f\na b\n", text_form="columns")
+    conllu = "1\tEU\t_\t_\t_\t_\t_\t_\t_\t_\n"
+    assert read(conllu, "a.conllu") == [["EU"]]
+    with pytest.raises(DataError, match="has no sentence; give a text or columns"):
+        read("\n")
+
+
+@pytest.mark.parametrize(
+    ("settings", "complaint"),
+    [
+        ({"column": 1}, "task.column is '1'; give the number of the tags' column, from 2"),
+        ({"column": "first"}, "task.column is 'first'"),
+        ({"column": True}, "task.column is 'True'"),
+        ({"scheme": "iob"}, "task.scheme is 'iob'; choose one of: iob1, iob2, bioes, bilou"),
+        ({"learned_scheme": "iob1"}, "task.learned_scheme is 'iob1'; choose one of: iob2, bioes"),
+        ({"hidden_dim": 0}, "task.hidden_dim is 0"),
+        ({"num_layers": 0}, "task.num_layers is 0"),
+        ({"dropout": 1.0}, "task.dropout is 1.0; give a number from 0 to 0.99"),
+        ({"text_form": "pdf"}, "task.text_form is 'pdf'; choose one of: auto, columns"),
+        ({"language": "fr"}, "task.language is 'fr'"),
+    ],
+)
+def test_settings_that_cannot_be_are_named(settings, complaint):
+    with pytest.raises(ConfigError, match=complaint):
+        read_section(EntitySettings, "task", settings)
+
+
+def test_settings_are_taken_as_toml_gives_them():
+    given = {"column": 4, "scheme": "iob1", "text_form": "raw", "language": "zh"}
+    settings = read_section(EntitySettings, "task", given)
+    assert settings.column == "4"
+    assert settings.scheme is TagScheme.IOB1
+    assert settings.text_form is UntaggedForm.RAW
+    assert settings.language is Language.ZH
+    assert settings.learned_scheme is TagScheme.BIOES
+
+
+def make_names(num_sentences):
+    """Return sentences in IOB1; names of people follow "mr", those of places "in"."""
+    examples = []
+    for number in range(num_sentences):
+        length = 1 + number % 3
+        name = [f"N{number % 11}"] * length
+        mark, tag = ("mr", "I-PER") if number % 2 else ("in", "I-LOC")
+        after = [f"N{number % 5}"] if number % 4 == 3 else ["said"]
+        tags = ["O", *[tag] * length, "B-PER" if number % 4 == 3 else "O", "O"]
+        examples.append(TaggedSentence(tokens=[mark, *name, *after, "and"], tags=tags))
+    return examples
+
+
+def test_fifty_sentences_are_learned_by_heart():
+    torch.manual_seed(0)
+    task = make_task(hidden_dim=12, dropout=0.0)
+    examples = make_names(50)
+    labels = task.find_labels(examples)
+    network = task.build(make_tokens(has_elmo=False), labels=labels)
+    batch = make_batch(*_batch_of(task, examples, labels), has_elmo=False)
+    predictions = fit(network, batch, num_steps=60, learning_rate=0.04)
+    assert labels == ("iob1", "LOC", "PER")
+    assert task.score(examples, predictions)["f1"] > 98
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "labels", "num_slips"),
+    [
+        ("conll2003/eng.testb", {}, ("iob1", "LOC", "MISC", "ORG", "PER"), 0),
+        (
+            "chinese/weibo_ner/test.conll",
+            {"is_numbered": True},
+            (
+                *("iob2", "GPE.NAM", "GPE.NOM", "LOC.NAM", "LOC.NOM", "ORG.NAM", "ORG.NOM"),
+                *("PER.NAM", "PER.NOM"),
+            ),
+            4,
+        ),
+    ],
+)
+def test_real_data_comes_back_as_it_was_but_for_slips(name, settings, labels, num_slips):
+    task = make_task(**settings)
+    examples = list(task.read(find_data(name)))
+    assert task.find_labels(examples) == labels
+    network = task.build(make_tokens(), labels=labels)
+    num_changed = 0
+    for example in examples:
+        (numbers,) = task.prepare([example], labels=labels, with_gold=True).gold.tolist()
+        assert read_spans(network.write(numbers)) == read_spans(example.tags)
+        num_changed += network.write(numbers) != example.tags
+    assert num_changed == num_slips  # tags that IOB2 does not allow
+    # Read without their tags, the sentences are the same.
+    untagged = list(task.read_unlabelled(find_data(name)))
+    assert [each.tokens for each in untagged] == [each.tokens for each in examples]

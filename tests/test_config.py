@@ -1,6 +1,19 @@
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
 import pytest
 
-from elmore.config import CharacterConfig, LSTMConfig, ModelConfig
+from elmore.config import (
+    CharacterConfig,
+    LSTMConfig,
+    ModelConfig,
+    StatePolicy,
+    check_number,
+    check_positive,
+    check_share,
+    read_section,
+)
 from elmore.errors import ConfigError
 from tests import tiny
 
@@ -70,6 +83,75 @@ def test_a_setting_of_the_wrong_type_is_named(section, name, value):
     settings[section][name] = value
     with pytest.raises(ConfigError, match=name):
         ModelConfig.from_json(settings)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mixed:
+    """Fields of the types that settings have."""
+
+    column: str | int = 2
+    share: int | float | None = None
+    is_on: bool | str = False
+    state: StatePolicy | None = None
+    pairs: tuple[tuple[str, int], ...] = ()
+    anything: Any = 0
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("column", "last"),
+        ("column", 3),
+        ("share", 1),
+        ("share", 0.5),
+        ("share", None),
+        ("is_on", True),
+        ("is_on", "auto"),
+        ("state", "reset"),
+        ("state", None),
+        ("pairs", [["a", 1]]),
+        ("anything", "a"),
+    ],
+)
+def test_a_setting_may_be_of_any_type_of_its_union(name, value):
+    assert getattr(read_section(Mixed, "task", {name: value}), name) == value
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("column", True),
+        ("column", 2.0),
+        ("column", None),
+        ("column", ["last"]),
+        ("share", "half"),
+        ("share", False),
+        ("share", float("nan")),
+        ("is_on", 1),
+        ("pairs", None),
+        ("anything", None),
+    ],
+)
+def test_a_setting_of_no_type_of_its_union_is_named(name, value):
+    with pytest.raises(ConfigError, match=f"setting '{name}' in 'task' is .* of type"):
+        read_section(Mixed, "task", {name: value})
+
+
+@pytest.mark.parametrize(
+    ("check", "good", "bad", "wanted"),
+    [
+        (check_positive, [1, 0.001], [0, -1.0, float("nan"), "1", True], "a number above 0"),
+        (partial(check_number, least=1), [1, 1e9], [0.9, None, float("inf")], "from 1 on"),
+        (partial(check_number, least=0, most=0.5), [0, 0.5], [-0.1, 0.51, "0"], "from 0 to 0.5"),
+        (check_share, [0, 0.99], [1, 1.0, -0.1, False], "a number from 0 to 0.99"),
+    ],
+)
+def test_numbers_out_of_bounds_are_named_with_their_bounds(check, good, bad, wanted):
+    for value in good:
+        check("task.it", value)
+    for value in bad:
+        with pytest.raises(ConfigError, match=f"task.it is {value!r}; give .*{wanted}"):
+            check("task.it", value)
 
 
 def test_widths_follow_from_the_parts():

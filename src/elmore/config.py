@@ -4,7 +4,8 @@ import difflib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from enum import StrEnum
-from typing import Any
+from types import NoneType, UnionType
+from typing import Any, get_args
 
 from elmore.errors import ConfigError
 
@@ -263,7 +264,7 @@ def _known(section: type, place: str, values: Mapping[str, Any]) -> dict[str, An
             hint = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(names)}"
             raise ConfigError(f"unknown setting {key!r:.60} in {place}; {hint}")
     for item in fields(section):
-        if item.name in values and not _fits(values[item.name], str(item.type)):
+        if item.name in values and not _fits(values[item.name], item.type):
             raise ConfigError(
                 f"setting {item.name!r} in {place} is {values[item.name]!r:.60}; "
                 f"it must be of type {_type_name(item.type)}"
@@ -275,19 +276,17 @@ def _type_name(annotation: Any) -> str:
     return annotation.__name__ if isinstance(annotation, type) else str(annotation)
 
 
-def _fits(value: Any, annotation: str) -> bool:
+def _fits(value: Any, annotation: Any) -> bool:
     """Tell whether a JSON value may stand for a field; the dataclasses check ranges."""
-    if value is None:
-        return "None" in annotation
-    if "bool" in annotation:
-        return isinstance(value, bool)
-    if "float" in annotation:
+    if isinstance(annotation, UnionType):
+        return any(_fits(value, kind) for kind in get_args(annotation))
+    if annotation is float:
         return is_number(value)
-    if "int" in annotation and "tuple" not in annotation:
+    if annotation is int:
         return isinstance(value, int) and not isinstance(value, bool)
-    if "str" in annotation:
-        return isinstance(value, str)
-    return True
+    if annotation in (bool, str, NoneType):
+        return isinstance(value, annotation)
+    return value is not None  # a choice, a list or pairs, which their dataclass reads
 
 
 def is_number(value: Any) -> bool:
@@ -310,6 +309,24 @@ def check_range(name: str, value: Any, least: int, most: int) -> None:
     """Refuse what is not a whole number within bounds."""
     if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
         raise ConfigError(f"{name} is {value!r:.60}; give a whole number from {least} to {most}")
+
+
+def check_positive(name: str, value: Any) -> None:
+    """Refuse what is not a number above 0."""
+    if not is_number(value) or value <= 0:
+        raise ConfigError(f"{name} is {value!r:.60}; give a number above 0")
+
+
+def check_number(name: str, value: Any, *, least: float, most: float | None = None) -> None:
+    """Refuse what is not a number within bounds."""
+    if not is_number(value) or value < least or (most is not None and value > most):
+        bounds = f"from {least:g} on" if most is None else f"from {least:g} to {most:g}"
+        raise ConfigError(f"{name} is {value!r:.60}; give a number {bounds}")
+
+
+def check_share(name: str, value: Any) -> None:
+    """Refuse what cannot be dropped out: all, or more."""
+    check_number(name, value, least=0, most=0.99)
 
 
 def _read_filters(filters: Any) -> tuple[tuple[int, int], ...]:

@@ -3,7 +3,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from elmore.model.elmo import Elmo
+from elmore.model.elmo import Elmo, drop_markers
 from tests import reference, tiny
 
 SENTENCES = [["a", "bank"], ["the", "river", "bank", "."], []]
@@ -164,3 +164,13 @@ def test_policy_document_forgets_where_a_document_starts():
     assert torch.equal(first[1], second[1])
     with pytest.raises(ValueError, match="starts_document"):
         elmo(batch)
+
+
+def test_the_marks_around_every_sentence_are_dropped():
+    flat = torch.arange(2 * 9, dtype=torch.float32).reshape(2, 9, 1)  # two layers
+    padded, mask = drop_markers(flat, torch.tensor([4, 2, 3]))
+    assert mask.tolist() == [[True, True], [False, False], [True, False]]
+    assert padded[..., 0].tolist() == [
+        [[1, 2], [0, 0], [7, 0]],
+        [[10, 11], [0, 0], [16, 0]],
+    ]

@@ -57,7 +57,9 @@ def fit(
     data: Data = None,
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", help="Folder of the trained task. Without it: its name."),
+        typer.Option(
+            "--out", "-o", help="Folder of the trained task. Without it: the task's name."
+        ),
     ] = None,
     train: Train = None,
     dev: Dev = None,

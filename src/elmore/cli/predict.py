@@ -3,7 +3,6 @@
 import io
 import json
 import os
-import signal
 import sys
 import time
 from collections.abc import Iterator
@@ -20,6 +19,9 @@ from elmore.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
     from elmore.tasks.fit.model import TaskModel
+
+# What a shell reports of a program that SIGPIPE ended; Windows has no such signal.
+PIPE_CLOSED = 128 + 13
 
 
 class PredictionForm(StrEnum):
@@ -147,4 +149,4 @@ def _printing() -> Iterator[TextIO]:
     except BrokenPipeError:
         # Python flushes what is left when it ends, and would complain.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise typer.Exit(128 + signal.SIGPIPE) from None
+        raise typer.Exit(PIPE_CLOSED) from None

@@ -44,6 +44,9 @@ class Task(Protocol):
     def read(self, path: Path) -> Iterator[Any]:
         """Yield a file's examples, with what is right; a DataError names file and line."""
 
+    def read_training(self, path: Path) -> Iterator[Any]:
+        """Yield the examples to learn from: mostly the same, but a task may cut or add some."""
+
     def read_unlabelled(self, path: Path) -> Iterator[Any]:
         """Yield examples to predict on; what is right may be missing, and is not looked at."""
 

@@ -110,6 +110,28 @@ def test_documents_of_one_name_stay_apart(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.conll", CONLL_2012),
+        ("a.conll", LITBANK.replace("|1)", "")),
+        ("a.conll", ONTOGUM.replace("(1(2)", "nonsense")),
+        # As GUM has it, which says more of a mention than its number.
+        ("a.conllu", CONLLU.replace("Entity=(1)", "Entity=(1-person-giv:act-cf1*-1-coref)")),
+        ("a.conllu", CONLLU.replace("Entity=(1)", "Entity=1)(")),
+    ],
+)
+def test_clusters_that_are_not_read_need_not_fit(tmp_path, name, text):
+    documents = list(read_documents(write(tmp_path, text, name), reads_clusters=False))
+    assert {document.clusters for document in documents} == {()}
+    whole = {"a.conll": LITBANK if "emma" in text else ONTOGUM, "a.conllu": CONLLU}[name]
+    whole = CONLL_2012 if text == CONLL_2012 else whole
+    expected = read_documents(write(tmp_path, whole, name))
+    assert [(each.name, each.sentences) for each in documents] == [
+        (each.name, each.sentences) for each in expected
+    ]
+
+
+@pytest.mark.parametrize(
     ("name", "text", "complaint"),
     [
         ("a.conll", LITBANK.replace("|1)", ""), r"a\.conll, line 2: the mention \(1 does not end"),

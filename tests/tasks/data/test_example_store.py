@@ -51,11 +51,12 @@ def test_a_place_outside_is_named(place):
         ExampleStore(make_examples(3), count_tokens=count_tokens)[place]
 
 
-def test_numbers_of_numpy_are_places_and_slices_are_not():
+def test_numbers_of_numpy_are_places_slices_and_fractions_are_not():
     store = ExampleStore(make_examples(9), count_tokens=count_tokens)
     assert store[np.int64(7)] == list(make_examples(9))[7]
-    with pytest.raises(TypeError):
-        store[2:4]
+    for place in (slice(2, 4), 1.0):
+        with pytest.raises(TypeError):
+            store[place]
 
 
 def test_what_neighbours_share_is_stored_once():
@@ -69,15 +70,18 @@ def test_what_neighbours_share_is_stored_once():
     assert store[0].paragraph is store[1].paragraph
 
 
-def test_memory_is_some_bytes_an_example():
+def test_memory_is_some_bytes_an_example_read_or_not():
     """The examples are made as they are read, so that only what stays is counted."""
     number = 20_000
     tracemalloc.start()
     store = ExampleStore(make_examples(number), count_tokens=count_tokens)
     kept, _ = tracemalloc.get_traced_memory()
+    assert sum(count_tokens(example) for example in store) == store.lengths.sum()
+    kept_of_read, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert store.num_bytes > 100 * number
     assert kept < 16 * number
+    assert kept_of_read < 32 * number
 
 
 def test_threads_read_what_they_ask_for():
@@ -95,7 +99,8 @@ def test_the_file_has_no_name(tmp_path, monkeypatch):
     assert len(list(store)) == 50
 
 
-def test_a_full_disk_is_one_sentence(tmp_path, monkeypatch):
+@pytest.mark.parametrize("is_noticed_late", [False, True])
+def test_a_full_disk_is_one_sentence(tmp_path, monkeypatch, is_noticed_late):
     class FullFile:
         def __enter__(self):
             return self
@@ -104,6 +109,10 @@ def test_a_full_disk_is_one_sentence(tmp_path, monkeypatch):
             pass
 
         def write(self, content):
+            if not is_noticed_late:
+                self.flush()
+
+        def flush(self):
             raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(example_store.tempfile, "TemporaryFile", FullFile)

@@ -1,6 +1,7 @@
 import gzip
 import json
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
@@ -55,8 +56,8 @@ def test_answers_are_spans_of_the_paragraphs_tokens(tmp_path):
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        ({"answers": []}, "at least one answer, got .* and 0 answers"),
-        ({"question": " "}, "wanted a question"),
+        ({"answers": []}, "question q1: wanted at least one answer, got none; leave the question"),
+        ({"question": " "}, "question q1: the question has no words"),
         ({"question": 7}, "question q1: wanted a text under 'question', got '7'"),
         ({"answers": None}, "wanted a list under 'answers'"),
         ({"answers": ["7"]}, "wanted a text under 'text'"),
@@ -74,12 +75,52 @@ def test_questions_that_cannot_be_are_told(tmp_path, change, complaint):
         next(paragraphs)
 
 
+@pytest.mark.parametrize("answers", [{}, {"answers": []}, {"answers": 7}, {"answers": ["7"]}])
+def test_answers_that_are_not_needed_are_not_looked_at(tmp_path, answers):
+    (wanted,) = read_paragraphs(write(tmp_path, PARAGRAPH))
+    bare = {"id": "q1", "question": QUESTION["question"], **answers}
+    path = write(tmp_path, {**PARAGRAPH, "qas": [bare]})
+    (paragraph,) = read_paragraphs(path, needs_answers=False)
+    assert paragraph == replace(
+        wanted, questions=tuple(replace(each, answers=()) for each in wanted.questions)
+    )
+    with pytest.raises(DataError, match="question q1: wanted a"):
+        list(read_paragraphs(path))
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ({"context": " "}, "paragraph 1: the context has no words"),
+        ({"context": 7}, "paragraph 1: wanted a text under 'context', got '7'"),
+        ({"qas": [{"id": "q1"}]}, "question q1: wanted a text under 'question', got 'nothing'"),
+        ({"qas": [{"id": "q1", "question": " "}]}, "question q1: the question has no words"),
+        ({"qas": [QUESTION, {"question": "Who?"}]}, "paragraph 1: wanted a text under 'id'"),
+        ({"qas": ["Who?"]}, "wanted a text under 'id', got 'Who.'"),
+        ({"qas": None}, "wanted a list under 'qas'"),
+    ],
+)
+def test_without_answers_too_there_must_be_questions(tmp_path, change, complaint):
+    path = write(tmp_path, {**PARAGRAPH, **change})
+    with pytest.raises(DataError, match=rf"squad.json, article 1 .*{complaint}"):
+        list(read_paragraphs(path, needs_answers=False))
+
+
+def test_an_article_needs_no_title(tmp_path):
+    path = tmp_path / "squad.json"
+    path.write_text(json.dumps({"data": [{"paragraphs": [PARAGRAPH, {}]}]}))
+    paragraphs = read_paragraphs(path)
+    assert next(paragraphs).title == ""
+    with pytest.raises(DataError, match="article 1, paragraph 2: wanted a text under 'context'"):
+        next(paragraphs)
+
+
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
         ('{"data": []}', "has no questions"),
         ('{"data": [{"title": "a", "paragraphs": []}]}', "has no questions"),
-        ('{"data": [7]}', "article 1: wanted a text under 'title', got '7'"),
+        ('{"data": [7]}', "article 1: wanted a list under 'paragraphs', got '7'"),
         ('{"data": [{"title": "a", "paragraphs": [{"context": " ", "qas": []}]}]}', "no words"),
         ('{"data": [{"title": "a", "paragraphs": [{"context": "b"}]}]}', "a list under 'qas'"),
         ("7", "is not the JSON wanted"),

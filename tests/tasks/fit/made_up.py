@@ -1,4 +1,4 @@
-"""Trainings that take a second: a few tagged sentences, small settings, and somebody who watches."""
+"""Trainings that take a second: tagged sentences, small settings, and somebody who watches."""
 
 import os
 import signal

@@ -1,4 +1,5 @@
 from collections import Counter
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -44,7 +45,7 @@ def test_a_larger_share_has_all_examples_of_a_smaller_one():
         draw_examples(200, share=share, most=None, seed=5) for share in (0.001, 0.1, 0.35, 0.999, 1)
     ]
     assert [len(numbers) for numbers in drawn] == [1, 20, 70, 200, 200]
-    for smaller, larger in zip(drawn, drawn[1:], strict=False):
+    for smaller, larger in pairwise(drawn):
         assert set(smaller) <= set(larger)
         assert smaller == sorted(set(smaller))
     assert set(draw_examples(200, share=1.0, most=20, seed=5)) == set(drawn[1])

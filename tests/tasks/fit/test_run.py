@@ -1,10 +1,10 @@
-"""The loop: what is kept, when it ends, and that a stop or a seed is all that makes a difference."""
+"""The loop: what is kept, when it ends, and that stops change nothing and seeds everything."""
 
 import pytest
 import torch
 from safetensors.torch import load_file
 
-from elmore.errors import ConfigError
+from elmore.errors import ConfigError, DataError
 from elmore.pretrain.stopping import StoppedError
 from elmore.tasks.fit import run as run_module
 from elmore.tasks.fit.model import TaskModel
@@ -38,7 +38,7 @@ def test_stopped_at_any_step_and_resumed_equals_never_stopped(place, changes):
     whole = place.fit(f"{kind}-whole", *changes)
     num_steps = whole.curve[-1].step
     assert num_steps == 15
-    for stops in ([1, 2, 3], [5], [4, 10, 15], [6, 11]):
+    for stops in ([1, 2, 7], [5, 15]):
         run = f"{kind}-{stops}"
         for stop in stops:
             with pytest.raises(StoppedError, match=f"after step {stop};"):
@@ -123,26 +123,23 @@ def test_it_ends_when_patience_is_lost_and_halves_the_rate_before(place, monkeyp
 
 def test_a_rate_may_stay_as_it_is(place, monkeypatch):
     script_scores(monkeypatch, [10.0] * 9)
-    report = place.fit("constant", "training.max_epochs=9", "training.halve_after=0")
+    report = place.fit("constant", "training.max_epochs=5", "training.halve_after=0")
     assert {point.rate_share for point in report.curve} == {1.0}
 
 
-def test_a_training_that_diverges_says_so(place):
-    with pytest.raises(ConfigError, match=r"diverged; begin anew .* smaller training.learning_rate"):
-        place.fit("diverging", "training.learning_rate=1e37", "training.max_epochs=50")
+def test_a_training_that_diverges_says_so(place, monkeypatch):
+    monkeypatch.setattr(TaskModel, "loss", lambda self, examples: torch.tensor(float("nan")))
+    with pytest.raises(ConfigError, match=r"is nan at step 1, .* a smaller training.learning_rate"):
+        place.fit("diverging")
 
 
-def test_a_damaged_file_of_best_weights_is_told(place):
+def test_a_damaged_file_of_best_weights_is_told(place, monkeypatch):
+    script_scores(monkeypatch, [10.0, 5.0, 5.0])
     with pytest.raises(StoppedError):
         place.fit("damaged", observer=Watcher(stop_after=14))
     (place.folder / "damaged" / BEST).write_bytes(b"no weights")
-    # The third epoch was the best of the whole training, or these weights would be needed.
-    report = place.fit("plain-whole")
-    if report.best_epoch == 3:
+    with pytest.raises(DataError, match=r"best.safetensors cannot be read .*; begin the run anew"):
         place.fit("damaged")
-    else:
-        with pytest.raises(Exception, match="cannot be read"):
-            place.fit("damaged")
 
 
 def test_shares_and_numbers_of_examples_are_trained_on(place):

@@ -4,7 +4,7 @@ import torch
 
 from elmore.embed.embedder import Embedder
 from elmore.errors import ConfigError, DataError, ModelError
-from elmore.tasks.inputs.layer_source import LiveLayers, pad_layers, round_layers
+from elmore.tasks.inputs.layer_source import LayerPrecision, LiveLayers, pad_layers, round_layers
 from tests import tiny
 
 SENTENCES = [["a", "bad", "cafe"], ["a"], ["bad", "a"]]
@@ -38,6 +38,11 @@ def test_half_precision_is_what_is_seen_unless_told_otherwise():
     found = live.find(SENTENCES)
     assert torch.equal(found, found.half().float())
     assert live.precision == "f16"
+
+
+def test_bytes_are_those_that_other_machines_read():
+    for precision, stored in (("f16", b"\x00\x3c"), ("f32", b"\x00\x00\x80\x3f")):
+        assert np.ones(1, LayerPrecision(precision).dtype).tobytes() == stored
 
 
 def test_sentences_around_it_change_nothing():

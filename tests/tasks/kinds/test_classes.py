@@ -58,13 +58,6 @@ def test_a_label_that_training_did_not_have_has_no_number_and_is_wrong():
     assert score(examples, predictions) == {"accuracy": pytest.approx(200 / 3)}
 
 
-def test_only_what_counts_is_scored():
-    phrase = ClassExample(texts=("a",), sentences=(("a",),), label="a", is_scored=False)
-    predictions = [{"a": 0.9, "b": 0.1}, {"a": 0.1, "b": 0.9}]
-    assert score([*make("a"), phrase], predictions) == {"accuracy": 100.0}
-    assert score([phrase, *make("a")], predictions) == {"accuracy": 0.0}
-
-
 def test_a_prediction_shows_its_label_and_all_probabilities():
     assert show({"a": 0.25, "b": 0.75}) == {
         "label": "b",

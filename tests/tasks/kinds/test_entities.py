@@ -6,8 +6,8 @@ import torch
 from elmore.config import read_section
 from elmore.errors import ConfigError, DataError
 from elmore.tasks.data.columns import TaggedSentence
+from elmore.tasks.data.untagged import UntaggedForm
 from elmore.tasks.kinds.entities import EntitySettings, EntityTask
-from elmore.tasks.kinds.tags import UntaggedForm
 from elmore.tasks.metrics.spans import Span, read_spans
 from elmore.tasks.metrics.tag_schemes import TagScheme, write_tags
 from elmore.text.language import Language
@@ -162,29 +162,22 @@ def test_predictions_become_entities_beside_their_text():
         assert make_task(**settings).to_json(example, tags)["entities"][0]["text"] == "NewYork"
 
 
-def test_sentences_to_predict_on_are_columns_or_text(tmp_path):
-    def read(text, name="text", **settings):
-        examples = list(make_task(**settings).read_unlabelled(write(tmp_path, text, name)))
-        assert all(example.tags == [] for example in examples)
-        return [example.tokens for example in examples]
+def test_sentences_to_predict_on_are_read_as_the_settings_say(tmp_path):
+    for settings, text, wanted in (
+        ({}, "EU x\nsaid ?\nno -\n", ["EU", "said", "no"]),
+        ({"is_numbered": True}, "科0 O\n技1 O\n部2 O\n", ["科", "技", "部"]),
+        ({"text_form": "tokenized"}, "EU x\n", ["EU", "x"]),
+        ({"text_form": "raw"}, "It's x\n", ["It", "'s", "x"]),
+    ):
+        (example,) = make_task(**settings).read_unlabelled(write(tmp_path, text))
+        assert example == TaggedSentence(tokens=wanted, tags=[])
 
-    columns = "EU x\nsaid ?\n\nno -\n"
-    assert read(columns) == [["EU", "said"], ["no"]]
-    assert read(columns, text_form="tokenized")[0] == ["EU", "x"]
-    assert read("科0 O\n技1 O\n部2 O\n", is_numbered=True) == [["科", "技", "部"]]
-    text = "The EU agreed today. It's late.\n\nBye now.\n"
-    assert read(text) == [
-        ["The", "EU", "agreed", "today", "."],
-        ["It", "'s", "late", "."],
-        ["Bye", "now", "."],
-    ]
-    assert read("Two words\nand two\n") == [["Two", "words"], ["and", "two"]]
-    with pytest.raises(DataError, match="text, line 2: wanted 6 columns"):
-        read("a b c d e f\na b\n", text_form="columns")
-    conllu = "1\tEU\t_\t_\t_\t_\t_\t_\t_\t_\n"
-    assert read(conllu, "a.conllu") == [["EU"]]
-    with pytest.raises(DataError, match="has no sentence; give a text or columns"):
-        read("\n")
+
+def test_sentences_to_predict_on_are_split_by_the_rules_of_their_language(tmp_path):
+    pytest.importorskip("rjieba", reason="needs elmore[chinese]")
+    path = write(tmp_path, "他来。她走。")
+    assert len(list(make_task(language="zh").read_unlabelled(path))) == 2
+    assert len(list(make_task(language="en").read_unlabelled(path))) == 1
 
 
 @pytest.mark.parametrize(
@@ -192,7 +185,7 @@ def test_sentences_to_predict_on_are_columns_or_text(tmp_path):
     [
         ({"column": 1}, "task.column is '1'; give the number of the tags' column, from 2"),
         ({"column": "first"}, "task.column is 'first'"),
-        ({"column": True}, "task.column is 'True'"),
+        ({"column": True}, "'column' in 'task' is True; it must be of type str . int"),
         ({"scheme": "iob"}, "task.scheme is 'iob'; choose one of: iob1, iob2, bioes, bilou"),
         ({"learned_scheme": "iob1"}, "task.learned_scheme is 'iob1'; choose one of: iob2, bioes"),
         ({"hidden_dim": 0}, "task.hidden_dim is 0"),
@@ -215,6 +208,37 @@ def test_settings_are_taken_as_toml_gives_them():
     assert settings.text_form is UntaggedForm.RAW
     assert settings.language is Language.ZH
     assert settings.learned_scheme is TagScheme.BIOES
+
+
+@pytest.mark.parametrize("uses_crf", [True, False])
+def test_settings_reach_the_network(uses_crf):
+    settings = {"hidden_dim": 7, "num_layers": 2, "dropout": 0.25, "uses_crf": uses_crf}
+    network = make_task(**settings).build(make_tokens(), labels=("iob2", "LOC", "PER"))
+    assert (network.encoder.output_dim, len(network.encoder.layers)) == (14, 2)
+    assert network.dropout.p == network.encoder.dropout.rate == 0.25
+    assert network.uses_crf is uses_crf
+    assert network.scorer.out_features == 9
+
+
+def test_what_is_predicted_is_whole_entities():
+    """Whatever an untrained network would say, its steps follow the scheme that is learned."""
+    torch.manual_seed(0)
+    task = make_task(hidden_dim=5)
+    labels = ("bioes", "LOC", "PER")
+    network = task.build(make_tokens(), labels=labels).eval()
+    with torch.no_grad():
+        network.scorer.weight.mul_(20)
+        sentences = [[f"{word}{number}" for word in "abcdefg"] for number in range(20)]
+        features = task.prepare([], labels=labels, with_gold=False)
+        numbers = network.crf.decode(*_scores_of(network, make_batch(sentences, features)))
+    learned = task._list_learned(labels)
+    for tags in ([learned[number] for number in each] for each in numbers):
+        assert write_tags(read_spans(tags), num_tokens=7, scheme=TagScheme.BIOES) == tags
+
+
+def _scores_of(network, batch):
+    (sentences,) = batch.sentences
+    return network._score(sentences), sentences.lengths
 
 
 def make_names(num_sentences):

@@ -11,6 +11,7 @@ from elmore.tasks.kinds.questions import (
     QuestionSettings,
     QuestionTask,
     cut_answer,
+    cut_passages,
     find_alike,
     write_answers,
 )
@@ -35,8 +36,8 @@ QUESTIONS = [
 OTHER = {"context": "Oil rose.", "qas": [ask("q4", "What rose?", "Oil")]}
 
 
-def write(folder, questions=QUESTIONS):
-    paragraphs = [{"context": TEXT, "qas": questions}, OTHER]
+def write(folder, questions=QUESTIONS, others=(OTHER,)):
+    paragraphs = [{"context": TEXT, "qas": questions}, *others]
     path = folder / "squad.json"
     path.write_text(json.dumps({"data": [{"title": "Bell", "paragraphs": paragraphs}]}))
     return path
@@ -80,19 +81,21 @@ def test_examples_of_a_passage_share_it_and_all_share_their_tokens(tmp_path):
 def test_only_training_cuts_passages_and_leaves_out_answers_cut_off(tmp_path):
     task, examples = read(tmp_path, max_passage_tokens=11)
     assert [len(example.passage.tokens) for example in examples] == [17, 17, 17, 3]
-    kept = list(task.keep_for_training(examples))
+    kept = list(cut_passages(examples, max_tokens=11))
     assert [example.name for example in kept] == ["q1", "q4"]
     assert kept[0].passage.tokens == examples[0].passage.tokens[:11]
     assert kept[1] == examples[3]
     # One token more, and the second question has its answer again.
     task, examples = read(tmp_path, max_passage_tokens=12)
-    first, second, other = task.keep_for_training(examples)
+    first, second, other = cut_passages(examples, max_tokens=12)
     assert (second.name, second.spans) == ("q2", ((10, 12), (11, 12)))
     assert first.passage is second.passage
     assert other.passage is examples[3].passage
     assert cut_answer(second, find(10, 12)) == "7 dollars"
-    with pytest.raises(DataError, match=r"first 12 tokens .* raise task\.max_passage_tokens"):
-        list(task.keep_for_training(examples[2:3]))
+    assert len(list(task.read_training(write(tmp_path)))) == 3
+    task = QuestionTask(QuestionSettings(max_passage_tokens=1))
+    with pytest.raises(DataError, match=r"first 1 tokens .* raise task\.max_passage_tokens"):
+        list(task.read_training(write(tmp_path, QUESTIONS[2:], others=[])))
 
 
 def test_questions_are_cut_always(tmp_path):
@@ -121,7 +124,7 @@ def test_answers_may_count_wherever_they_are(tmp_path):
     assert task.prepare(examples[:1], with_gold=True).edges.tolist() == [[[1, 1], [13, 13]]]
     assert find_alike(("a", "a", "a"), (1, 3)) == [(0, 2), (1, 3)]
     # Not in what was cut off.
-    (cut,) = QuestionTask(QuestionSettings(max_passage_tokens=13)).keep_for_training(examples[:1])
+    (cut,) = cut_passages(examples[:1], max_tokens=13)
     assert task.prepare([cut], with_gold=True).edges.tolist() == [[[1, 1]]]
 
 
@@ -174,7 +177,7 @@ def test_questions_without_answers_are_read_but_not_scored(tmp_path):
 
 def test_a_network_learns_from_what_was_prepared(tmp_path):
     task, examples = read(tmp_path, hidden_dim=4, dropout=0.0)
-    examples = list(task.keep_for_training(examples))
+    examples = list(cut_passages(examples, max_tokens=300))
     words = sorted({token for role in task.find_sentences(examples) for s in role for token in s})
     torch.manual_seed(0)
     tokens = TokenInput(words=torch.randn(NUM_SPECIAL_ROWS + len(words), 6))

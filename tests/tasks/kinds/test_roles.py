@@ -9,7 +9,7 @@ from elmore.tasks.data.role_examples import RoleExample
 from elmore.tasks.inputs.token_batch import TokenBatcher
 from elmore.tasks.inputs.token_input import TokenInput
 from elmore.tasks.kinds.roles import RoleSettings, RoleTask, read_arguments
-from elmore.tasks.networks.role_tagger import NO_LABEL
+from elmore.tasks.networks.tag_numbers import NO_LABEL
 from elmore.tasks.task import TaskBatch
 from tests.tasks.data.places import find_data
 
@@ -57,6 +57,15 @@ def test_both_formats_give_an_example_a_predicate(tmp_path):
     assert [(example.tokens, example.predicate) for example in lines] == [(TOKENS, 1), (TOKENS, 2)]
     assert TASK.find_sentences(lines) == ([TOKENS, TOKENS],)
     assert TASK.count_tokens(lines[0]) == 4
+
+
+def test_to_predict_on_only_predicates_are_wanted(tmp_path):
+    path = write(tmp_path, json.dumps({"words": TOKENS, "frames": [{"pred": 1}, {"pred": 2}]}))
+    examples = list(TASK.read_unlabelled(path))
+    assert [(each.tokens, each.predicate) for each in examples] == [(TOKENS, 1), (TOKENS, 2)]
+    assert {each.tags for each in examples} == {()}
+    with pytest.raises(DataError, match="line 1: wanted"):
+        list(TASK.read(path))
 
 
 def test_labels_are_those_of_training_in_a_fixed_order():
@@ -125,56 +134,6 @@ def test_json_has_the_arguments_in_words():
     assert argument == {"start": 2, "end": 4, "role": "ARG1", "text": "used cars"}
 
 
-def without_arguments(columns):
-    """Leave out the columns of arguments; the framesets stay."""
-    rows = [line.split(" ") for line in columns.splitlines()]
-    return "\n".join(" ".join(row[:11] + row[-1:] if len(row) > 11 else row) for row in rows)
-
-
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        ("roles.jsonl", json.dumps(ENTRY)),
-        ("roles.jsonl", json.dumps({"words": TOKENS, "frames": [{"pred": 1}, {"pred": 2}]})),
-        ("roles.jsonl", json.dumps(ENTRY).replace("B-ARG1", "nonsense")),
-        ("roles.conll", COLUMNS),
-        ("roles.conll", without_arguments(COLUMNS)),
-        ("roles.conll", COLUMNS.replace(" 01 ", " - ").replace(" 02 ", " - ")),
-        ("roles.conll", COLUMNS.replace("(ARG1*)", "nonsense")),
-    ],
-)
-def test_without_arguments_the_predicates_are_read(tmp_path, name, text):
-    examples = list(TASK.read_unlabelled(write(tmp_path, text, name)))
-    assert [(example.tokens, example.predicate) for example in examples] == [
-        (TOKENS, 1),
-        (TOKENS, 2),
-    ]
-    assert {example.tags for example in examples} == {()}
-
-
-@pytest.mark.parametrize(
-    ("name", "text", "complaint"),
-    [
-        ("roles.jsonl", '{"words": ["a"], "frames": [{"pred": 1}]}', 'line 2: wanted {"words"'),
-        ("roles.jsonl", '{"words": ["a"], "frames": [{"pred": true}]}', "line 2"),
-        ("roles.jsonl", '{"words": ["a"], "frames": [{"pred": -1}]}', "line 2"),
-        ("roles.jsonl", '{"words": ["a"], "frames": [{}]}', "line 2"),
-        ("roles.jsonl", '{"words": ["a"], "frames": [1]}', "line 2"),
-        ("roles.jsonl", '{"words": ["a", ""], "frames": []}', "line 2"),
-        ("roles.jsonl", '{"words": "a", "frames": []}', "line 2"),
-        ("roles.jsonl", '{"words": ["a"]}', "line 2"),
-        ("roles.jsonl", "[" * 10_000, "line 2"),
-        ("roles.jsonl", '{"words": ["a"], "frames": []}', "has no predicates"),
-        ("roles.conll", "a/b 0 0 Yes", "line 2: wanted 12 columns of CoNLL-2012, got 4"),
-        ("roles.conll", COLUMNS.replace("(V*) -", "(V*)"), "line 5: wanted 14 columns .* got 13"),
-        ("roles.conll", "a/b 0 0 Yes UH * - - - Ann * -", "has no predicates"),
-    ],
-)
-def test_what_cannot_be_read_is_told(tmp_path, name, text, complaint):
-    with pytest.raises(DataError, match=rf"{name}.*{complaint}"):
-        list(TASK.read_unlabelled(write(tmp_path, f"\n{text}\n", name)))
-
-
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
@@ -188,6 +147,14 @@ def test_what_cannot_be_read_is_told(tmp_path, name, text, complaint):
 def test_settings_that_cannot_be_are_told(change, complaint):
     with pytest.raises(ConfigError, match=complaint):
         RoleSettings(**change)
+
+
+def test_settings_reach_the_network():
+    settings = RoleSettings(hidden_dim=7, num_layers=3, mark_dim=5, dropout=0.25)
+    network = RoleTask(settings).build(TokenInput(words=torch.randn(4, 6)), labels=("O", "B-V"))
+    assert network.marks.embedding_dim == 5
+    assert network.linear.in_features == 7
+    assert [layer.dropout for layer in network.encoder.layers] == [0.25] * 3
 
 
 def make_sentence(generator):

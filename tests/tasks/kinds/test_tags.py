@@ -33,6 +33,11 @@ def test_tags_are_those_of_conllu_or_of_a_column(tmp_path):
         assert list(make_task(**settings).read(path)) == [TaggedSentence(tokens=["EU"], tags=[tag])]
 
 
+def test_conllu_has_no_tags_in_its_last_column(tmp_path):
+    with pytest.raises(ConfigError, match=r"a\.conllu is CoNLL-U, whose last column has no tags"):
+        list(make_task(column="last").read(write(tmp_path, "", "a.conllu")))
+
+
 def test_words_to_predict_on_need_no_tags(tmp_path):
     task = make_task()
     path = write(tmp_path, WORD.format(1, "EU", "_", "_"), "a.conllu")
@@ -41,6 +46,15 @@ def test_words_to_predict_on_need_no_tags(tmp_path):
     assert [example.tokens for example in task.read_unlabelled(path)] == [["EU"]]
     raw = write(tmp_path, "EU said no.\n")
     assert [example.tokens for example in task.read_unlabelled(raw)] == [["EU", "said", "no", "."]]
+
+
+def test_the_form_and_language_of_words_to_predict_on_can_be_told(tmp_path):
+    path = write(tmp_path, "It's x\n")
+    (example,) = make_task(text_form="tokenized").read_unlabelled(path)
+    assert example.tokens == ["It's", "x"]
+    pytest.importorskip("rjieba", reason="needs elmore[chinese]")
+    chinese = make_task(language="zh").read_unlabelled(write(tmp_path, "他来。她走。"))
+    assert len(list(chinese)) == 2
 
 
 def test_labels_are_sorted_tags_of_training():
@@ -91,6 +105,7 @@ def test_predictions_are_written_beside_their_tokens():
     ("settings", "complaint"),
     [
         ({"column": "pos"}, "task.column is 'pos'; .* one of: last, upos, xpos, deprel"),
+        ({"column": 1}, "task.column is '1'; give the number of the tags' column, from 2"),
         ({"hidden_dim": 1.5}, "'hidden_dim' in 'task' is 1.5; it must be of type int"),
         ({"dropout": -0.1}, "task.dropout is -0.1"),
         ({"uses_crf": "no"}, "'uses_crf' in 'task' is 'no'; it must be of type bool"),

@@ -11,8 +11,8 @@ from elmore.tasks.inputs.elmo_vectors import ElmoVectors
 from elmore.tasks.inputs.token_batch import TokenBatcher
 from elmore.tasks.inputs.token_input import TokenInput
 from elmore.tasks.kinds.coreference import CoreferenceSettings, CoreferenceTask
+from elmore.tasks.networks.pair_scores import DISTANCES
 from elmore.tasks.networks.span_ranker import (
-    DISTANCES,
     DocumentFeatures,
     Ranking,
     SpanRanker,
@@ -291,6 +291,15 @@ def test_a_document_of_few_tokens_has_no_clusters_and_a_loss(text):
     assert network.predict(batch) == [()]
 
 
+def test_dropout_thins_the_states_in_training_only():
+    network = make_network()
+    network.dropout.rate = 0.5
+    batch = make_batch(DOCUMENT)
+    assert len({network.loss(batch).item() for _ in range(3)}) == 3
+    network.eval()
+    assert len({network.loss(batch).item() for _ in range(3)}) == 1
+
+
 def test_gradients_reach_every_weight():
     network = make_network(num_layers=2, spans_per_token=2.0)
     network.loss(make_batch(DOCUMENT)).backward()
@@ -299,6 +308,24 @@ def test_gradients_reach_every_weight():
         assert weights.grad is not None, name
         assert weights.grad.abs().sum() > 0, name
         assert weights.grad.isfinite().all(), name
+
+
+def test_gradients_are_the_slopes_of_the_loss():
+    """Each weight's, along a line by chance, in double precision."""
+    network = make_network(num_layers=2, spans_per_token=2.0, max_antecedents=50).double()
+    batch = make_batch(DOCUMENT)
+    batch = with_layers(batch, batch.sentences[0].layers.double())
+    network.loss(batch).backward()
+    generator = torch.Generator().manual_seed(0)
+    for name, weights in network.named_parameters():
+        line = torch.randn(weights.shape, generator=generator, dtype=torch.float64)
+        line *= weights.grad != 0  # the row of no character is read, but never learned
+        losses = []
+        for step in (1e-5, -2e-5, 1e-5):  # there, back beyond, and home again
+            weights.data.add_(line, alpha=step)
+            losses.append(network.loss(batch).item())
+        slope = (losses[0] - losses[1]) / 2e-5
+        assert (weights.grad * line).sum().item() == pytest.approx(slope, rel=1e-3, abs=1e-7), name
 
 
 def make_talk(generator):

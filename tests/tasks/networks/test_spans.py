@@ -1,5 +1,3 @@
-import math
-
 import pytest
 import torch
 from torch.testing import assert_close
@@ -38,26 +36,38 @@ def test_spans_are_all_that_stay_in_their_sentence(max_tokens):
     assert [end - start for start, end in pairs] == sorted(end - start for start, end in pairs)
 
 
+def find_vectors_slowly(network, x, hidden, spans):
+    """Return (C, G): the parts side by side times one matrix, and what a width adds."""
+    matrix = torch.cat([network.start.weight, network.end.weight, network.head.weight], dim=1)
+    attention = network.attention(hidden).exp()  # (N, 1)
+    vectors = []
+    for start, end in spans.to_pairs():
+        head = (attention * x)[start:end].sum(dim=0) / attention[start:end].sum()
+        parts = torch.cat([hidden[start], hidden[end - 1], head])
+        width = network.width.weight[end - start - 1]
+        vectors.append(matrix @ parts + network.start.bias + width)
+    return torch.stack(vectors)
+
+
 @pytest.mark.parametrize("max_tokens", [1, 3, 20])
 @pytest.mark.parametrize("lengths", [LENGTHS, [1]])
-def test_vectors_are_start_end_head_and_width_times_a_matrix(lengths, max_tokens):
+def test_vectors_and_gradients_are_those_of_start_end_head_and_width(lengths, max_tokens):
     torch.manual_seed(0)
     network = SpanVectors(input_dim=4, hidden_dim=6, output_dim=5, max_tokens=max_tokens)
-    x, hidden = torch.randn(sum(lengths), 4), 3 * torch.randn(sum(lengths), 6)
+    x = torch.randn(sum(lengths), 4, requires_grad=True)
+    hidden = (3 * torch.randn(sum(lengths), 6)).requires_grad_()
     spans = list_spans(torch.tensor(lengths), max_tokens=max_tokens)
     found = network(x, hidden, spans)
-    # The parts' matrices side by side, and beside them what a width adds.
-    matrix = torch.cat([network.start.weight, network.end.weight, network.head.weight], dim=1)
-    strengths = network.attention(hidden).squeeze(1).tolist()
-    for (start, end), vector in zip(spans.to_pairs(), found, strict=True):
-        attention = [math.exp(strength) for strength in strengths[start:end]]
-        head = sum(
-            share / sum(attention) * x[place]
-            for place, share in zip(range(start, end), attention, strict=True)
-        )
-        parts = torch.cat([hidden[start], hidden[end - 1], head])
-        wanted = matrix @ parts + network.start.bias + network.width.weight[end - start - 1]
-        assert_close(vector, wanted, rtol=1e-4, atol=1e-5)
+    wanted = find_vectors_slowly(network, x, hidden, spans)
+    assert_close(found, wanted, rtol=1e-4, atol=1e-5)
+    weights, inputs = torch.randn(found.shape), [x, hidden, *network.parameters()]
+    gradients = [
+        # Among spans of one token, attention chooses nothing.
+        torch.autograd.grad((vectors * weights).sum(), inputs, materialize_grads=True)
+        for vectors in (found, wanted)
+    ]
+    for one, other in zip(*gradients, strict=True):
+        assert_close(one, other, rtol=1e-3, atol=1e-4)
 
 
 def test_attention_of_any_size_gives_finite_vectors_and_gradients():

@@ -6,8 +6,9 @@ import torch
 
 from elmore.tasks.metrics.spans import read_spans
 from elmore.tasks.metrics.tag_schemes import TagScheme, write_tags
+from elmore.tasks.networks.tag_numbers import number_tags
 from elmore.tasks.networks.tag_rules import find_transitions
-from elmore.tasks.networks.tagger import NO_LABEL, TagFeatures, Tagger, number_tags
+from elmore.tasks.networks.tagger import TagFeatures, Tagger
 from tests.tasks.networks.tagging import fit, make_batch, make_tokens
 
 LABELS = ["O", "B-A", "I-A"]
@@ -33,8 +34,8 @@ def make_tagger(*, uses_crf=True, rules=None, dropout=0.0, labels=LABELS, **opti
 
 
 def make_case(rows=(0, 1, 2), tags=TAGS):
-    features = number_tags([tags[row] for row in rows], labels=LABELS)
-    return make_batch([SENTENCES[row] for row in rows], features)
+    gold = number_tags([tags[row] for row in rows], labels=LABELS)
+    return make_batch([SENTENCES[row] for row in rows], TagFeatures(gold=gold))
 
 
 @pytest.mark.parametrize("uses_crf", [True, False])
@@ -107,7 +108,7 @@ def test_gradients_reach_everything_that_is_learned(uses_crf):
     assert {"tokens.elmo_below.mix.weights", "tokens.elmo_above.mix.weights"} <= learned.keys()
     for name, weights in learned.items():
         if name.startswith("crf") and not uses_crf:
-            assert weights.grad is None
+            assert not weights.requires_grad
             assert (weights == 0).all()
         else:
             assert weights.grad.isfinite().all(), name
@@ -118,7 +119,6 @@ def test_gradients_reach_everything_that_is_learned(uses_crf):
 def test_tags_that_training_does_not_have_give_no_loss(uses_crf):
     network = make_tagger(uses_crf=uses_crf)
     strange = [TAGS[0], TAGS[1], ["O", "B-NEW", "B-A"]]
-    assert number_tags(strange, labels=LABELS).gold.tolist()[2] == [0, NO_LABEL, 1, NO_LABEL]
     loss, known = (network.loss(make_case(tags=tags)).item() for tags in (strange, TAGS))
     others = network.loss(make_case([0, 1])).item()
     if uses_crf:  # none of the whole sentence
@@ -135,6 +135,7 @@ def test_dropout_follows_torchs_generator_and_ends_with_training():
     for seed in (1, 1, 2):
         torch.manual_seed(seed)
         losses.append(network.loss(make_case()).item())
+    assert network.encoder.dropout.rate == network.dropout.p == 0.5
     assert still[0] == still[1]
     assert losses[0] == losses[1] != losses[2]
     assert losses[0] != still[0]
@@ -147,6 +148,20 @@ def test_dropout_thins_the_states_below_the_scores():
     network.train()
     losses = {network.loss(make_case()).item() for _ in range(3)}
     assert len(losses) == 3
+
+
+def test_dropout_leaves_the_elmo_vectors_above_to_their_own():
+    network = make_tagger()
+    seen = []
+    network.scorer.register_forward_pre_hook(lambda _, given: seen.append(given[0]))
+    network.loss(make_case())
+    network.dropout.p = 1.0
+    network.train().loss(make_case())
+    whole, dropped = seen
+    num_states = network.encoder.output_dim
+    assert not dropped[..., :num_states].any()
+    assert torch.equal(dropped[..., num_states:], whole[..., num_states:])
+    assert whole[..., num_states:].any()
 
 
 def make_agreement(*, is_both):
@@ -169,6 +184,6 @@ def make_agreement(*, is_both):
 def test_what_far_neighbors_decide_is_learned_by_heart(uses_crf, num_layers):
     sentences, tags = make_agreement(is_both=num_layers == 2)
     network = make_tagger(uses_crf=uses_crf, num_layers=num_layers, hidden_dim=8)
-    batch = make_batch(sentences, number_tags(tags, labels=LABELS))
+    batch = make_batch(sentences, TagFeatures(gold=number_tags(tags, labels=LABELS)))
     predictions = fit(network, batch, num_steps=80, learning_rate=0.04)
     assert sum(found == right for found, right in zip(predictions, tags, strict=True)) >= 49

@@ -108,9 +108,10 @@ def make_curve(scores):
 def test_a_mean_is_over_all_seeds_and_those_that_train_longer_have_a_tail():
     seeds = ([10.0, 50.0, 60.0], [20.0, 40.0, 70.0, 80.0, 75.0])
     runs = [make_run(seed=seed, curve=make_curve(scores)) for seed, scores in enumerate(seeds)]
-    curve = find_curve(runs)
-    assert (curve.epochs, curve.means) == ([1, 2, 3], [15.0, 45.0, 65.0])
-    assert curve.tails == [{3: 70.0, 4: 80.0, 5: 75.0}]
+    for order in (runs, runs[::-1]):
+        curve = find_curve(order)
+        assert (curve.epochs, curve.means) == ([1, 2, 3], [15.0, 45.0, 65.0])
+        assert curve.tails == [{3: 70.0, 4: 80.0, 5: 75.0}]
     assert find_curve([make_run(curve=[]), make_run(seed=1)]) is None
     assert find_curve([]) is None
 

@@ -7,7 +7,7 @@ from itertools import chain
 from pathlib import Path
 
 from elmore.errors import ConfigError, DataError
-from elmore.tasks.data.lines import read_lines, refuse_none, shorten, split_columns
+from elmore.tasks.data.lines import has_suffix, read_lines, refuse_none, shorten, split_columns
 
 # Where CoNLL-U has its tags, the word's number being column 0.
 CONLLU_COLUMNS = {"upos": 3, "xpos": 4, "deprel": 7}
@@ -56,13 +56,26 @@ def read_columns(
     return refuse_none(sentences, complaint=complaint)
 
 
+def read_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """Yield the number and columns of each line that has any; lines between documents do not."""
+    for number, columns in _split_lines(path):
+        if columns:
+            yield number, columns
+
+
+def _split_lines(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """Yield the number and columns of each line; none where a sentence ends."""
+    for number, line in read_lines(path):
+        columns = split_columns(line) if line.strip() else []
+        yield number, [] if columns[:1] == [DOCUMENT_START] else columns
+
+
 def _read(
     path: Path, read_line: _LineReader, *, has_spans: bool, is_numbered: bool
 ) -> Iterator[TaggedSentence]:
     entries: list[tuple[str, str]] = []
-    for number, line in chain(read_lines(path), [(0, "")]):
-        columns = split_columns(line) if line.strip() else []
-        if columns and columns[0] != DOCUMENT_START:
+    for number, columns in chain(_split_lines(path), [(0, [])]):
+        if columns:
             where = f"{path}, line {number}"
             entry = read_line(columns, where)
             if entry is not None:
@@ -84,7 +97,7 @@ def _choose_reader(column: str, path: Path) -> _LineReader:
             f"column is {column!r}; choose {', '.join(CONLLU_COLUMNS)} of CoNLL-U, or for other "
             "files the number of the tag's column, from 2 (the token is column 1)"
         )
-    if ".conllu" in map(str.lower, path.suffixes):
+    if has_suffix(path, ".conllu"):
         # Its first column is a number, which would be taken for the token.
         raise ConfigError(
             f"column is {column} but {path} is CoNLL-U; choose {', '.join(CONLLU_COLUMNS)}"

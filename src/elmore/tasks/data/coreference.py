@@ -11,7 +11,7 @@ from itertools import chain, groupby
 from pathlib import Path
 
 from elmore.errors import DataError
-from elmore.tasks.data.lines import read_lines, refuse_none, shorten, split_columns
+from elmore.tasks.data.lines import has_suffix, read_lines, refuse_none, shorten, split_columns
 from elmore.tasks.data.mentions import Clusters, MentionReader
 
 # What OntoGUM writes for words that it may not give away.
@@ -69,34 +69,44 @@ class _Sentence:
     brackets: list[tuple[str, str]] = field(default_factory=list)  # and where they stand
 
 
-def read_documents(path: Path) -> Iterator[ClusteredDocument]:
+def read_documents(path: Path, *, reads_clusters: bool = True) -> Iterator[ClusteredDocument]:
     """Yield a file's documents; its form is told by its name (.conllu) and its columns.
 
     OntoGUM's three columns do not say where sentences end; its CoNLL-U does, and who speaks.
+    Without `reads_clusters` there are none, and brackets of other kinds, such as those in which
+    GUM's own CoNLL-U says more of a mention, do no harm.
     """
-    is_conllu = ".conllu" in map(str.lower, path.suffixes)
+    is_conllu = has_suffix(path, ".conllu")
     sentences = _read_conllu(path) if is_conllu else _read_columns(path)
     documents = groupby(sentences, key=lambda sentence: sentence.document)
     complaint = f"{path} has no document with words; give CoNLL-2012 columns or CoNLL-U"
     return refuse_none(
-        (_build(name, list(group)) for (_, name), group in documents), complaint=complaint
+        (
+            _build(name, list(group), reads_clusters=reads_clusters)
+            for (_, name), group in documents
+        ),
+        complaint=complaint,
     )
 
 
-def _build(name: str, sentences: list[_Sentence]) -> ClusteredDocument:
-    mentions = MentionReader()
-    for sentence in sentences:
-        for cell, where in sentence.brackets:
-            mentions.read(cell, where=where)
-        mentions.end_sentence()
+def _build(name: str, sentences: list[_Sentence], *, reads_clusters: bool) -> ClusteredDocument:
     return ClusteredDocument(
         name=name,
         sentences=tuple(
             SpokenSentence(tokens=tuple(sentence.tokens), speaker=sentence.speaker)
             for sentence in sentences
         ),
-        clusters=mentions.clusters,
+        clusters=_read_clusters(sentences) if reads_clusters else (),
     )
+
+
+def _read_clusters(sentences: list[_Sentence]) -> Clusters:
+    mentions = MentionReader()
+    for sentence in sentences:
+        for cell, where in sentence.brackets:
+            mentions.read(cell, where=where)
+        mentions.end_sentence()
+    return mentions.clusters
 
 
 def _read_columns(path: Path) -> Iterator[_Sentence]:

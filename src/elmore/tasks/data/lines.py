@@ -40,6 +40,15 @@ def split_columns(line: str) -> list[str]:
     return [column for column in line.split(" ") if column]
 
 
+def has_suffix(path: Path, suffix: str) -> bool:
+    """Tell whether a file is named so, in any case, compressed or not.
+
+    >>> has_suffix(Path("dev.CoNLLU.gz"), ".conllu")
+    True
+    """
+    return suffix in map(str.lower, path.suffixes)
+
+
 def refuse_none(examples: Iterable[_Example], *, complaint: str) -> Iterator[_Example]:
     """Pass examples on; where there are none, raise the complaint."""
     is_empty = True

@@ -26,7 +26,7 @@ class Answer:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Question:
-    """A question, and one answer or several people's."""
+    """A question, and one answer or several people's; none if they were not asked for."""
 
     name: str
     text: str
@@ -38,7 +38,7 @@ class Question:
 class Paragraph:
     """A text and the questions about it."""
 
-    title: str  # of its article
+    title: str  # of its article, "" if it has none
     text: str
     sentences: tuple[tuple[str, ...], ...]
     offsets: tuple[Span, ...]  # of all sentences' tokens: where their characters are in the text
@@ -54,10 +54,16 @@ class Paragraph:
         return self.text[self.offsets[start][0] : self.offsets[end - 1][1]]
 
 
-def read_paragraphs(path: Path, *, language: Language = Language.EN) -> Iterator[Paragraph]:
-    """Yield an article's paragraphs after the other's; one article is in memory at a time."""
+def read_paragraphs(
+    path: Path, *, language: Language = Language.EN, needs_answers: bool = True
+) -> Iterator[Paragraph]:
+    """Yield an article's paragraphs after the other's; one article is in memory at a time.
+
+    Without `needs_answers` questions have none, and what the file has of them is not looked at.
+    """
+    paragraphs = _read(path, language=language, needs_answers=needs_answers)
     complaint = f"{path} has no questions; give SQuAD's JSON, with articles under 'data'"
-    return refuse_none(_read(path, language=language), complaint=complaint)
+    return refuse_none(paragraphs, complaint=complaint)
 
 
 def count_fits(paragraphs: Iterable[Paragraph]) -> Counter[Fit]:
@@ -70,20 +76,25 @@ def count_fits(paragraphs: Iterable[Paragraph]) -> Counter[Fit]:
     )
 
 
-def _read(path: Path, *, language: Language) -> Iterator[Paragraph]:
+def _read(path: Path, *, language: Language, needs_answers: bool) -> Iterator[Paragraph]:
     for number, article in enumerate(read_json_list(path, key="data"), start=1):
         where = f"{path}, article {number}"
-        title = _get(article, "title", str, where=where)
-        for place, entry in enumerate(_get(article, "paragraphs", list, where=where), start=1):
+        paragraphs = _get(article, "paragraphs", list, where=where)
+        title = str(article.get("title", ""))
+        where = f"{where} ({shorten(title)})" if title else where
+        for place, entry in enumerate(paragraphs, start=1):
             yield _read_paragraph(
                 entry,
                 title=title,
                 language=language,
-                where=f"{where} ({shorten(title)}), paragraph {place}",
+                needs_answers=needs_answers,
+                where=f"{where}, paragraph {place}",
             )
 
 
-def _read_paragraph(entry: Any, *, title: str, language: Language, where: str) -> Paragraph:
+def _read_paragraph(
+    entry: Any, *, title: str, language: Language, needs_answers: bool, where: str
+) -> Paragraph:
     text = _get(entry, "context", str, where=where)
     sentences = tuple(
         tuple(split_tokens(sentence, language=language))
@@ -92,32 +103,35 @@ def _read_paragraph(entry: Any, *, title: str, language: Language, where: str) -
     if not sentences:
         raise DataError(f"{where}: the context has no words; fill it, or leave it out")
     offsets = find_offsets(text, (token for sentence in sentences for token in sentence))
-    questions = tuple(
-        _read_question(question, text=text, offsets=offsets, language=language, where=where)
-        for question in _get(entry, "qas", list, where=where)
-    )
-    return Paragraph(
-        title=title, text=text, sentences=sentences, offsets=offsets, questions=questions
-    )
-
-
-def _read_question(
-    entry: Any, *, text: str, offsets: tuple[Span, ...], language: Language, where: str
-) -> Question:
-    name = _get(entry, "id", str, where=where)
-    where = f"{where}, question {name}"
-    question = _get(entry, "question", str, where=where)
-    tokens = tuple(split_tokens(question.strip(), language=language))
-    answers = tuple(
-        _read_answer(answer, text=text, offsets=offsets, where=where)
-        for answer in _get(entry, "answers", list, where=where)
-    )
-    if not tokens or not answers:
-        raise DataError(
-            f"{where}: wanted a question and at least one answer, got {shorten(question)} and "
-            f"{len(answers)} answers; leave it out (SQuAD 2.0's unanswerable ones are not read)"
+    questions = []
+    for question in _get(entry, "qas", list, where=where):
+        name = _get(question, "id", str, where=where)
+        place = f"{where}, question {name}"
+        asked = _get(question, "question", str, where=place)
+        tokens = tuple(split_tokens(asked.strip(), language=language))
+        if not tokens:
+            raise DataError(f"{place}: the question has no words; fill it, or leave it out")
+        answers = (
+            _read_answers(question, text=text, offsets=offsets, where=place)
+            if needs_answers
+            else ()
         )
-    return Question(name=name, text=question, tokens=tokens, answers=answers)
+        questions.append(Question(name=name, text=asked, tokens=tokens, answers=answers))
+    return Paragraph(
+        title=title, text=text, sentences=sentences, offsets=offsets, questions=tuple(questions)
+    )
+
+
+def _read_answers(
+    question: Any, *, text: str, offsets: tuple[Span, ...], where: str
+) -> tuple[Answer, ...]:
+    answers = _get(question, "answers", list, where=where)
+    if not answers:
+        raise DataError(
+            f"{where}: wanted at least one answer, got none; leave the question out (SQuAD 2.0's "
+            "unanswerable ones are not read)"
+        )
+    return tuple(_read_answer(each, text=text, offsets=offsets, where=where) for each in answers)
 
 
 def _read_answer(entry: Any, *, text: str, offsets: tuple[Span, ...], where: str) -> Answer:

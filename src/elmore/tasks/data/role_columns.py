@@ -16,33 +16,40 @@ from elmore.tasks.data.role_examples import RoleExample, RoleSentence, make_exam
 WORD, LEMMA, FRAMESET = 3, 6, 7
 NUM_BEFORE, NUM_AFTER = 11, 1  # columns around those of the predicates
 
-_CELL = re.compile(r"(?:\(([^()*]+))?\*(\))?")
-_PREDICATE = "V"
+PREDICATE = "V"  # its role
 
-_Row = tuple[int, list[str]]  # a line's number and its columns
+_CELL = re.compile(r"(?:\(([^()*]+))?\*(\))?")
+
+Row = tuple[int, list[str]]  # a line's number and its columns
 
 
 def read_role_columns(path: Path) -> Iterator[RoleSentence]:
     """Yield every sentence with its predicates."""
-    rows: list[_Row] = []
+    for rows in read_sentence_rows(path):
+        yield _read_sentence(rows, path=path)
+
+
+def read_sentence_rows(path: Path) -> Iterator[list[Row]]:
+    """Yield the rows of each sentence, which have equally many columns."""
+    rows: list[Row] = []
     for number, line in chain(read_lines(path), [(0, "")]):
         if line.strip() and not line.startswith("#"):
-            rows.append((number, split_columns(line)))
+            columns = split_columns(line)
+            wanted = len(rows[0][1]) if rows else max(len(columns), NUM_BEFORE + NUM_AFTER)
+            if len(columns) != wanted:
+                raise DataError(
+                    f"{path}, line {number}: wanted {wanted} columns of CoNLL-2012, got "
+                    f"{len(columns)} ({shorten(line)}); mend the line, or for JSON lines, name the "
+                    "file .jsonl"
+                )
+            rows.append((number, columns))
         elif rows:
-            yield _read_sentence(rows, path=path)
+            yield rows
             rows = []
 
 
-def _read_sentence(rows: list[_Row], *, path: Path) -> RoleSentence:
+def _read_sentence(rows: list[Row], *, path: Path) -> RoleSentence:
     first_line, first = rows[0]
-    for number, columns in rows:
-        if len(columns) < NUM_BEFORE + NUM_AFTER or len(columns) != len(first):
-            wanted = max(len(first), NUM_BEFORE + NUM_AFTER)
-            raise DataError(
-                f"{path}, line {number}: wanted {wanted} columns of CoNLL-2012, got "
-                f"{len(columns)} ({shorten(' '.join(columns))}); mend the line, or for JSON lines, "
-                "name the file .jsonl"
-            )
     tokens = tuple(columns[WORD] for _, columns in rows)
     places = range(NUM_BEFORE, len(first) - NUM_AFTER)
     return RoleSentence(
@@ -55,14 +62,14 @@ def _read_sentence(rows: list[_Row], *, path: Path) -> RoleSentence:
 
 
 def _read_example(
-    rows: list[_Row], *, tokens: tuple[str, ...], place: int, where: str
+    rows: list[Row], *, tokens: tuple[str, ...], place: int, where: str
 ) -> RoleExample:
     tags = _read_tags([columns[place] for _, columns in rows], where=f"{where}, column {place + 1}")
-    if f"B-{_PREDICATE}" not in tags:
+    if f"B-{PREDICATE}" not in tags:
         raise DataError(
             f"{where}, column {place + 1}: no word of the sentence is the predicate, (V*); mark it"
         )
-    predicate = tags.index(f"B-{_PREDICATE}")
+    predicate = tags.index(f"B-{PREDICATE}")
     columns = rows[predicate][1]
     lemma = columns[LEMMA]
     sense = f"{lemma}.{columns[FRAMESET]}"

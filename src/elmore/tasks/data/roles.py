@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from elmore.errors import DataError
-from elmore.tasks.data.lines import read_lines, refuse_none, shorten
+from elmore.tasks.data.lines import has_suffix, read_lines, refuse_none, shorten
 from elmore.tasks.data.role_columns import read_role_columns
 from elmore.tasks.data.role_examples import RoleExample, RoleSentence, make_example
 
@@ -23,7 +23,7 @@ def read_roles(path: Path) -> Iterator[RoleExample]:
 
 def read_role_sentences(path: Path) -> Iterator[RoleSentence]:
     """Yield every sentence with its predicates, so that each need be embedded but once."""
-    is_json = ".jsonl" in map(str.lower, path.suffixes)
+    is_json = has_suffix(path, ".jsonl")
     sentences = _read_json_lines(path) if is_json else read_role_columns(path)
     return refuse_none(sentences, complaint=f"{path} has no sentences; give a file that has some")
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from elmore.errors import ConfigError
+from elmore.errors import ConfigError, DataError
 from elmore.tasks.data.parts import Parts
-from elmore.tasks.fit.data import TaskData, read_data
+from elmore.tasks.fit.data import read_data
 from elmore.tasks.fit.elmo import ElmoChoice
 from elmore.tasks.fit.fit import FitReport, fit_task
 from elmore.tasks.fit.model import make_task
@@ -26,6 +26,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "finetuned": {"training": "task"},
     "domain": {},  # how long it reads is said below
 }
+RUNS = "runs"
 # Of fine-tuning a biLM on the task's text, where settings do not say.
 DOMAIN_EPOCHS = 1.0
 
@@ -46,7 +47,7 @@ class PlannedRun:
 
     def find_folder(self, comparison: Path) -> Path:
         """Return where it is trained, in the folder of the comparison."""
-        return comparison / "runs" / self.name
+        return comparison / RUNS / self.name
 
 
 def plan_runs(
@@ -106,13 +107,13 @@ def run_comparison(
     device: str = "cpu",
 ) -> Iterator[tuple[PlannedRun, FitReport]]:
     """Train what is not trained yet, each in a folder of its own; yield what came of each."""
+    if folder.is_dir() and any(folder.iterdir()) and not (folder / RUNS).is_dir():
+        raise DataError(f"{folder} has other files in it; name a new folder for the comparison")
     observer = observer or Silence()
-    data: TaskData | None = None
     choice = replace(elmo, domain=elmo.domain or folder.resolve() / "domain")
+    data = read_data(make_task(runs[0].settings), parts, on_stage=observer.on_stage)
     for number, run in enumerate(runs):
         on_run(number, run)
-        if data is None:
-            data = read_data(make_task(run.settings), parts, on_stage=observer.on_stage)
         report = fit_task(
             run.settings,
             parts,

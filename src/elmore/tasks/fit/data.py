@@ -3,9 +3,11 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from pathlib import Path
 from typing import Any
 
 from elmore.tasks.data.example_store import ExampleStore
+from elmore.tasks.data.lines import refuse_none
 from elmore.tasks.data.parts import Files, Parts
 from elmore.tasks.task import Task
 
@@ -33,16 +35,20 @@ def read_data(
     """Read all files of a task; what is wrong with any of them is known before training begins."""
     on_stage("reading the data")
     return TaskData(
-        train=read_files(task, parts.train),
-        dev=read_files(task, parts.dev),
-        test=read_files(task, parts.test) if parts.test else None,
+        train=read_files(task, task.read_training, parts.train),
+        dev=read_files(task, task.read, parts.dev),
+        test=read_files(task, task.read, parts.test) if parts.test else None,
     )
 
 
-def read_files(task: Task, files: Files) -> Store:
-    """Read files one after another."""
-    examples = chain.from_iterable(map(task.read, files))
-    return ExampleStore(examples, count_tokens=task.count_tokens)
+def read_files(task: Task, read: Callable[[Path], Iterator[Any]], files: Files) -> Store:
+    """Read files one after another; each may leave all its examples out, but not all files."""
+    examples = chain.from_iterable(map(read, files))
+    complaint = (
+        f"{files[0]}{' and the others' if len(files) > 1 else ''}: the settings of the task "
+        f"{task.name} leave no example; change them (--set), or give other files"
+    )
+    return ExampleStore(refuse_none(examples, complaint=complaint), count_tokens=task.count_tokens)
 
 
 def find_sentences(task: Task, examples: Iterable[Any]) -> Iterator[Sequence[str]]:

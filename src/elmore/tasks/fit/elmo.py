@@ -31,8 +31,11 @@ class ElmoChoice:
     @property
     def source(self) -> str | None:
         """The name, whole if it is a path, so that it means the same in any working folder."""
-        path = Path(self.name).expanduser() if self.name else None
-        return str(path.resolve()) if path is not None and path.exists() else self.name
+        try:
+            path = Path(self.name or "").expanduser()
+            return str(path.resolve()) if self.name and path.exists() else self.name
+        except (OSError, RuntimeError):  # a name too long, or the home of nobody
+            return self.name
 
     def describe(self, settings: ElmoSettings) -> dict[str, Any] | None:
         """Return what makes one training another."""

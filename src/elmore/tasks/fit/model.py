@@ -134,12 +134,24 @@ def find_batch_size(settings: FitSettings) -> int:
 
 def find_words(settings: FitSettings, sentences: Iterable[Sequence[str]]) -> ChosenWords:
     """Choose the words that a network knows, by those of the training sentences."""
+    check_input(settings)
     counts = Counter(chain.from_iterable(sentences))
     words = settings.words
     if words.file is None:
         return learn_words(counts, dim=words.dim, min_count=words.min_count)
     vectors = read_word_vectors(Path(words.file))
     return choose_words(counts, vectors, max_words=words.max_words)
+
+
+def check_input(settings: FitSettings) -> None:
+    """Refuse settings that leave a network without anything to read."""
+    has_words = settings.words.file is not None or settings.words.dim > 0
+    has_elmo = settings.elmo.where in (ElmoPlace.INPUT, ElmoPlace.BOTH)
+    if not has_words and not settings.characters.num_filters and not has_elmo:
+        raise ConfigError(
+            "the network has nothing to read; give it words (words.file, words.dim), characters "
+            "(characters.num_filters) or ELMo vectors at its input (elmo.where)"
+        )
 
 
 def build_token_input(
@@ -160,11 +172,6 @@ def build_token_input(
         )
 
     has_words = words.vectors.shape[1] > 0
-    if not has_words and not characters.num_filters and elmo.where not in ("input", "both"):
-        raise ConfigError(
-            "the network has nothing to read; give it words (words.file, words.dim), characters "
-            "(characters.num_filters) or ELMo vectors at its input (elmo.where)"
-        )
     return TokenInput(
         words=words.vectors if has_words else None,
         trains_words=settings.words.trained,

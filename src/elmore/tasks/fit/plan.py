@@ -109,7 +109,8 @@ def clear_training(folder: Path) -> None:
 def remove_leftovers(folder: Path) -> None:
     """Remove what a training needs until it is finished."""
     shutil.rmtree(folder / CHECKPOINTS, ignore_errors=True)
-    (folder / BEST).unlink(missing_ok=True)
+    for name in (BEST, f".{BEST}.tmp"):  # the latter if a process was killed as it wrote
+        (folder / name).unlink(missing_ok=True)
 
 
 def _describe_files(files: Files) -> dict[str, Any]:

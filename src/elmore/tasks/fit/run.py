@@ -159,6 +159,7 @@ class FitRun:
         if checkpoint is None:
             return
         self.progress = FitProgress.from_json(checkpoint.progress)
+        self.observer.on_stage(f"going on from step {self.progress.step}")
         self._load_weights(checkpoint.tensors)
         self.optimizer.load(without_prefix("optimizer.", checkpoint.tensors))
 

@@ -8,7 +8,14 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from elmore.config import check_range, is_number, read_choice, read_section
+from elmore.config import (
+    check_number,
+    check_positive,
+    check_range,
+    check_share,
+    read_choice,
+    read_section,
+)
 from elmore.errors import ConfigError
 from elmore.pretrain.settings import CONFIGS, apply_change
 from elmore.tasks.inputs.elmo_vectors import LayerUse
@@ -238,21 +245,3 @@ def read_settings(values: Mapping[str, Any]) -> FitSettings:
     }
     task = asdict(read_section(kind.settings, "task", values.get("task", {})))
     return FitSettings(kind=kind.name, task=task, **sections)
-
-
-def check_positive(name: str, value: Any) -> None:
-    """Refuse what is not a number above 0."""
-    if not is_number(value) or value <= 0:
-        raise ConfigError(f"{name} is {value!r:.60}; give a number above 0")
-
-
-def check_number(name: str, value: Any, *, least: float) -> None:
-    """Refuse what is not a number, or too small a one."""
-    if not is_number(value) or value < least:
-        raise ConfigError(f"{name} is {value!r:.60}; give a number from {least:g} on")
-
-
-def check_share(name: str, value: Any) -> None:
-    """Refuse what cannot be dropped out."""
-    if not is_number(value) or not 0 <= value <= 0.99:
-        raise ConfigError(f"{name} is {value!r:.60}; give a number from 0 to 0.99")

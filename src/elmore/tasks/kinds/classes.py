@@ -6,8 +6,7 @@ from typing import Any
 
 import torch
 
-from elmore.config import is_number
-from elmore.errors import ConfigError, DataError
+from elmore.errors import DataError
 from elmore.tasks.data.lines import shorten
 from elmore.tasks.metrics.accuracy import score_labels
 from elmore.tasks.networks.label_choice import NO_NUMBER, GoldLabels, Probabilities, best_label
@@ -26,7 +25,6 @@ class ClassExample:
     texts: tuple[str, ...]
     sentences: tuple[tuple[str, ...], ...]  # the tokens of each text
     label: str | None  # None where it is to be predicted
-    is_scored: bool = True  # False for what is there only to learn from
 
 
 def split_texts(
@@ -81,21 +79,12 @@ def prepare(examples: Sequence[ClassExample], *, labels: Labels, with_gold: bool
 
 def score(examples: Sequence[ClassExample], predictions: Sequence[Probabilities]) -> Scores:
     """Return how many labels are right, in percent."""
-    scored = [
-        (example.label, best_label(prediction))
-        for example, prediction in zip(examples, predictions, strict=True)
-        if example.is_scored
-    ]
-    accuracy = score_labels([gold for gold, _ in scored], [guess for _, guess in scored])
+    accuracy = score_labels(
+        [example.label for example in examples], [best_label(found) for found in predictions]
+    )
     return {"accuracy": 100 * accuracy.share}
 
 
 def show(prediction: Probabilities) -> dict[str, Any]:
     """Return a prediction as JSON has it, behind its text."""
     return {"label": best_label(prediction), "probabilities": prediction}
-
-
-def check_dropout(value: Any) -> None:
-    """Refuse what is not a share that leaves something."""
-    if not is_number(value) or not 0 <= value <= 0.99:
-        raise ConfigError(f"task.dropout is {value!r:.60}; give a number from 0 to 0.99")

@@ -8,14 +8,15 @@ from typing import Any
 
 import torch
 
-from elmore.config import MAX_DIM, check_range, is_number
-from elmore.errors import ConfigError, DataError
+from elmore.config import MAX_DIM, check_number, check_positive, check_range, check_share
+from elmore.errors import DataError
 from elmore.tasks.data.coreference import ClusteredDocument, SpokenSentence, read_documents
 from elmore.tasks.data.lines import refuse_none
 from elmore.tasks.data.mentions import Clusters
 from elmore.tasks.inputs.token_input import TokenInput
 from elmore.tasks.metrics.coreference import CoreferenceScore, score_clusters
-from elmore.tasks.networks.span_ranker import UNKNOWN_SPEAKER, DocumentFeatures, SpanRanker
+from elmore.tasks.networks.pair_scores import UNKNOWN_SPEAKER
+from elmore.tasks.networks.span_ranker import DocumentFeatures, SpanRanker
 from elmore.tasks.task import Labels, Scores, Sentences
 from elmore.text.files import TextForm, read_sentences
 
@@ -52,15 +53,11 @@ class CoreferenceSettings:
         check_range("task.num_layers", self.num_layers, 1, 100)
         for name in ("max_span_tokens", "max_antecedents", "max_train_sentences"):
             check_range(f"task.{name}", getattr(self, name), 1, 10_000)
-        if not is_number(self.spans_per_token) or not 0 < self.spans_per_token <= 100:
-            raise ConfigError(
-                f"task.spans_per_token is {self.spans_per_token!r:.60}; give a number above 0 and "
-                "up to 100"
-            )
-        for name, most in (("mention_weight", 100), ("max_hidden_share", 1), ("dropout", 0.99)):
-            value = getattr(self, name)
-            if not is_number(value) or not 0 <= value <= most:
-                raise ConfigError(f"task.{name} is {value!r:.60}; give a number from 0 to {most}")
+        check_positive("task.spans_per_token", self.spans_per_token)
+        check_number("task.spans_per_token", self.spans_per_token, least=0, most=100)
+        check_number("task.mention_weight", self.mention_weight, least=0, most=100)
+        check_number("task.max_hidden_share", self.max_hidden_share, least=0, most=1)
+        check_share("task.dropout", self.dropout)
 
 
 class CoreferenceTask:
@@ -77,16 +74,18 @@ class CoreferenceTask:
         """Yield the documents of a file, or of a folder's files in the order of their names."""
         documents = chain.from_iterable(map(read_documents, _list_files(path)))
         most = self.settings.max_hidden_share
-        return refuse_none(
-            (document for document in documents if document.hidden_share <= most),
-            complaint=f'{path} has no document with few enough hidden words ("_"); restore the '
-            f"words, or raise task.max_hidden_share, which is {most}",
-        )
+        # A file may have none: OntoGUM has one a document, some of them hidden.
+        return (document for document in documents if document.hidden_share <= most)
+
+    read_training = read
 
     def read_unlabelled(self, path: Path) -> Iterator[ClusteredDocument]:
         """Yield documents to predict on, from the same forms or, by its name, plain text."""
         for file in _list_files(path):
-            yield from read_documents(file) if _has_columns(file) else _read_text(file)
+            if _has_columns(file):
+                yield from read_documents(file, reads_clusters=False)
+            else:
+                yield from _read_text(file)
 
     def count_tokens(self, example: ClusteredDocument) -> int:
         """Return how long a document is."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from elmore.config import MAX_DIM, check_range, read_choice
+from elmore.config import MAX_DIM, check_range, check_share, read_choice
 from elmore.errors import DataError
 from elmore.tasks.data.lines import read_lines, refuse_none, shorten
 from elmore.tasks.data.pairs import INFERENCE_LABELS, read_pairs
@@ -32,7 +32,7 @@ class EntailmentSettings:
     def __post_init__(self) -> None:
         """Refuse what cannot be."""
         check_range("task.hidden_dim", self.hidden_dim, 1, MAX_DIM)
-        classes.check_dropout(self.dropout)
+        check_share("task.dropout", self.dropout)
 
 
 class EntailmentTask:
@@ -53,6 +53,8 @@ class EntailmentTask:
         """Yield the pairs of a table whose labels are SNLI's; those labelled '-' are left out."""
         for row in read_pairs(path, labels=INFERENCE_LABELS):
             yield split_texts(row.premise, row.hypothesis, label=row.label)
+
+    read_training = read
 
     def read_unlabelled(self, path: Path) -> Iterator[ClassExample]:
         """Yield the pairs of a table of two columns, or of one as `read` takes it."""
@@ -96,7 +98,7 @@ class PairSettings:
         object.__setattr__(self, "language", language)
         check_range("task.hidden_dim", self.hidden_dim, 1, MAX_DIM)
         check_range("task.max_tokens", self.max_tokens, 1, 100_000)
-        classes.check_dropout(self.dropout)
+        check_share("task.dropout", self.dropout)
 
 
 class PairTask:
@@ -118,6 +120,8 @@ class PairTask:
         """Yield the pairs of a table; those labelled '-' are left out."""
         for row in read_pairs(path):
             yield self._split(row.premise, row.hypothesis, label=row.label)
+
+    read_training = read
 
     def read_unlabelled(self, path: Path) -> Iterator[ClassExample]:
         """Yield the pairs of a table of two columns, or of one as `read` takes it."""

@@ -16,21 +16,21 @@ from typing import Any
 from elmore.config import read_choice
 from elmore.errors import ConfigError, DataError
 from elmore.tasks.data.columns import TaggedSentence, read_columns
+from elmore.tasks.data.untagged import UntaggedForm, read_untagged
 from elmore.tasks.inputs.token_input import TokenInput
 from elmore.tasks.kinds.tags import (
     LAST_COLUMN,
     Tags,
-    UntaggedForm,
     check_spans,
     check_tagger_settings,
-    read_untagged,
     resolve_column,
     score_spans_of,
 )
 from elmore.tasks.metrics.spans import read_spans
 from elmore.tasks.metrics.tag_schemes import TagScheme, guess_scheme, write_tags
+from elmore.tasks.networks.tag_numbers import number_tags
 from elmore.tasks.networks.tag_rules import find_transitions, list_tags
-from elmore.tasks.networks.tagger import TagFeatures, Tagger, number_tags
+from elmore.tasks.networks.tagger import TagFeatures, Tagger
 from elmore.tasks.task import Labels, Scores, Sentences
 from elmore.text.language import Language
 
@@ -41,7 +41,7 @@ _LEARNED_SCHEMES = (TagScheme.IOB2, TagScheme.BIOES)
 class EntitySettings:
     """Where the tags are, and the network's widths; the paper has 2 layers of 200."""
 
-    column: Any = LAST_COLUMN
+    column: str | int = LAST_COLUMN
     """The number of the tags' column, from 2, or "last"."""
     is_numbered: bool = False
     """Each token is a character followed by its place in its word, as in Weibo NER."""
@@ -87,6 +87,8 @@ class EntityTask:
         is_numbered = self.settings.is_numbered
         sentences = read_columns(path, column=column, has_spans=True, is_numbered=is_numbered)
         yield from check_spans(sentences, path=path)
+
+    read_training = read
 
     def read_unlabelled(self, path: Path) -> Iterator[TaggedSentence]:
         """Yield the sentences of a text or of columns, without tags."""
@@ -136,7 +138,7 @@ class EntityTask:
         if not with_gold:
             return TagFeatures(gold=None)
         tags = [_rewrite(example.tags, self.settings.learned_scheme) for example in examples]
-        return number_tags(tags, labels=self._list_learned(labels))
+        return TagFeatures(gold=number_tags(tags, labels=self._list_learned(labels)))
 
     def score(self, examples: Sequence[TaggedSentence], predictions: Sequence[Tags]) -> Scores:
         """Return conlleval's F1, precision and recall in percent, and F1 by type."""

@@ -11,12 +11,11 @@ from typing import Any
 
 import torch
 
-from elmore.config import MAX_DIM, check_range, is_number, read_choice
-from elmore.errors import ConfigError, DataError
+from elmore.config import MAX_DIM, check_range, check_share, read_choice
+from elmore.errors import DataError
 from elmore.tasks.data.answer_spans import Span, find_offsets
 from elmore.tasks.data.lines import refuse_none
 from elmore.tasks.data.questions import Paragraph, read_paragraphs
-from elmore.tasks.data.unanswered_questions import read_unanswered
 from elmore.tasks.inputs.token_input import TokenInput
 from elmore.tasks.metrics.answers import AnswerScore, score_answer
 from elmore.tasks.networks.answer_finder import NO_SPAN, AnswerFinder, FoundSpan, GoldSpans
@@ -54,8 +53,7 @@ class QuestionSettings:
         check_range("task.hidden_dim", self.hidden_dim, 1, MAX_DIM)
         for name in ("max_answer_tokens", "max_passage_tokens", "max_question_tokens"):
             check_range(f"task.{name}", getattr(self, name), 1, 1 << 20)
-        if not is_number(self.dropout) or not 0 <= self.dropout <= 0.99:
-            raise ConfigError(f"task.dropout is {self.dropout!r:.60}; give a number from 0 to 0.99")
+        check_share("task.dropout", self.dropout)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -104,16 +102,16 @@ class QuestionTask:
 
     def read_unlabelled(self, path: Path) -> Iterator[QuestionExample]:
         """Yield the questions of the same JSON, which needs no answers."""
-        return self._make_examples(read_unanswered(path))
+        return self._make_examples(read_paragraphs(path, needs_answers=False))
 
-    def keep_for_training(self, examples: Iterable[QuestionExample]) -> Iterator[QuestionExample]:
-        """Cut long passages, and leave out questions whose answers are not in what remains."""
+    def read_training(self, path: Path) -> Iterator[QuestionExample]:
+        """Yield questions of passages that are cut if they are long."""
         most = self.settings.max_passage_tokens
         complaint = (
-            f"no question has an answer within the first {most} tokens of its passage, so there is "
-            "nothing to learn; raise task.max_passage_tokens, or check the answers"
+            f"{path}: no question has an answer within the first {most} tokens of its passage, so "
+            "there is nothing to learn; raise task.max_passage_tokens, or check the answers"
         )
-        return refuse_none(_cut_passages(examples, max_tokens=most), complaint=complaint)
+        return refuse_none(cut_passages(self.read(path), max_tokens=most), complaint=complaint)
 
     def count_tokens(self, example: QuestionExample) -> int:
         """Return the passage's length, beside which questions are short."""
@@ -205,9 +203,10 @@ class QuestionTask:
         return list(dict.fromkeys(alike))
 
 
-def _cut_passages(
+def cut_passages(
     examples: Iterable[QuestionExample], *, max_tokens: int
 ) -> Iterator[QuestionExample]:
+    """Cut passages, and leave out questions whose answers are not in what remains."""
     whole: Passage | None = None
     for example in examples:
         if example.passage is not whole:  # else its questions go on sharing what was cut

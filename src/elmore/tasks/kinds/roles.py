@@ -5,30 +5,26 @@ and CoNLL-2012: the parts of an argument in pieces (ARG1, and later C-ARG1) coun
 that is right if all of its parts are, and the predicate itself (V, C-V) does not count.
 """
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch.nn.utils.rnn import pad_sequence
 
-from elmore.config import MAX_DIM, check_range, is_number
-from elmore.errors import ConfigError, DataError
-from elmore.tasks.data.lines import read_lines, refuse_none, shorten, split_columns
-from elmore.tasks.data.role_columns import FRAMESET, NUM_AFTER, NUM_BEFORE, WORD
+from elmore.config import MAX_DIM, check_range, check_share
+from elmore.tasks.data.role_columns import PREDICATE
 from elmore.tasks.data.role_examples import RoleExample
+from elmore.tasks.data.role_predicates import read_predicates
 from elmore.tasks.data.roles import read_roles
 from elmore.tasks.inputs.token_input import TokenInput
 from elmore.tasks.metrics.spans import OUTSIDE, Span, SpanCounts, read_spans
-from elmore.tasks.networks.role_tagger import NO_LABEL, RoleFeatures, RoleTagger
+from elmore.tasks.networks.role_tagger import RoleFeatures, RoleTagger
+from elmore.tasks.networks.tag_numbers import number_tags
 from elmore.tasks.task import Labels, Scores, Sentences
 
 Tags = tuple[str, ...]
 
-_PREDICATE = "V"
 _CONTINUED = "C-"
 
 
@@ -49,8 +45,7 @@ class RoleSettings:
         check_range("task.hidden_dim", self.hidden_dim, 1, MAX_DIM)
         check_range("task.num_layers", self.num_layers, 1, 100)
         check_range("task.mark_dim", self.mark_dim, 1, MAX_DIM)
-        if not is_number(self.dropout) or not 0 <= self.dropout <= 0.99:
-            raise ConfigError(f"task.dropout is {self.dropout!r:.60}; give a number from 0 to 0.99")
+        check_share("task.dropout", self.dropout)
 
 
 class RoleTask:
@@ -65,6 +60,8 @@ class RoleTask:
     def read(self, path: Path) -> Iterator[RoleExample]:
         """Yield an example a predicate, of JSON lines (.jsonl) or columns of CoNLL-2012."""
         return read_roles(path)
+
+    read_training = read
 
     def read_unlabelled(self, path: Path) -> Iterator[RoleExample]:
         """Yield an example a predicate; arguments may be there or not."""
@@ -99,15 +96,10 @@ class RoleTask:
     ) -> RoleFeatures:
         """Return where the predicates are, and if asked, the right tags by their numbers."""
         predicates = torch.tensor([example.predicate for example in examples])
-        if not with_gold:
-            return RoleFeatures(predicates=predicates, tags=None)
-        numbers = {label: number for number, label in enumerate(labels)}
-        tags = [
-            torch.tensor([numbers.get(tag, NO_LABEL) for tag in example.tags])
-            for example in examples
-        ]
-        padded = pad_sequence(tags, batch_first=True, padding_value=NO_LABEL)
-        return RoleFeatures(predicates=predicates, tags=padded)
+        tags = [example.tags for example in examples] if with_gold else None
+        return RoleFeatures(
+            predicates=predicates, tags=None if tags is None else number_tags(tags, labels=labels)
+        )
 
     def score(self, examples: Sequence[RoleExample], predictions: Sequence[Tags]) -> Scores:
         """Return precision, recall and F1 of arguments, in percent."""
@@ -139,7 +131,7 @@ class RoleTask:
                     "text": " ".join(example.tokens[span.start : span.end]),
                 }
                 for span in read_spans(prediction)
-                if span.type.removeprefix(_CONTINUED) != _PREDICATE
+                if span.type.removeprefix(_CONTINUED) != PREDICATE
             ],
         }
 
@@ -162,69 +154,4 @@ def read_arguments(tags: Sequence[str]) -> set[tuple[Span, ...]]:
         else:
             last_of[role] = [part]
             arguments.append(last_of[role])
-    return {tuple(parts) for parts in arguments if parts[0].type != _PREDICATE}
-
-
-def read_predicates(path: Path) -> Iterator[RoleExample]:
-    """Yield an example without tags for each predicate of a file."""
-    is_json = ".jsonl" in map(str.lower, path.suffixes)
-    found = _read_json_lines(path) if is_json else _read_columns(path)
-    examples = (
-        RoleExample(tokens=tokens, predicate=predicate, lemma="", sense="", tags=())
-        for tokens, predicates in found
-        for predicate in predicates
-    )
-    return refuse_none(examples, complaint=f"{path} has no predicates; give a file that has some")
-
-
-_Found = tuple[tuple[str, ...], list[int]]  # a sentence, and which of its tokens are predicates
-
-
-def _read_json_lines(path: Path) -> Iterator[_Found]:
-    for number, line in read_lines(path):
-        if not line.strip():
-            continue
-        try:
-            entry = json.loads(line)
-            tokens, predicates = entry["words"], [frame["pred"] for frame in entry["frames"]]
-            is_fit = (
-                isinstance(tokens, list)
-                and all(isinstance(token, str) and token for token in tokens)
-                and all(type(place) is int and 0 <= place < len(tokens) for place in predicates)
-            )
-        except (ValueError, KeyError, TypeError, RecursionError):
-            is_fit = False
-        if not is_fit:
-            raise DataError(
-                f'{path}, line {number}: wanted {{"words": [...], "frames": [{{"pred": place of a '
-                f"word, from 0}}]}}, got {shorten(line)}; mend the line"
-            )
-        yield tuple(tokens), predicates
-
-
-def _read_columns(path: Path) -> Iterator[_Found]:
-    rows: list[list[str]] = []
-    for number, line in chain(read_lines(path), [(0, "")]):
-        if line.strip() and not line.startswith("#"):
-            rows.append(split_columns(line))
-            if len(rows[-1]) < NUM_BEFORE + NUM_AFTER or len(rows[-1]) != len(rows[0]):
-                raise DataError(
-                    f"{path}, line {number}: wanted "
-                    f"{max(len(rows[0]), NUM_BEFORE + NUM_AFTER)} columns of CoNLL-2012, got "
-                    f"{len(rows[-1])} ({shorten(line)}); mend the line, or for JSON lines, name "
-                    "the file .jsonl"
-                )
-        elif rows:
-            yield tuple(row[WORD] for row in rows), _find_predicates(rows)
-            rows = []
-
-
-def _find_predicates(rows: list[list[str]]) -> list[int]:
-    """Return the places marked (V*; where arguments have no columns, those with a frameset."""
-    marked = [
-        place
-        for column in range(NUM_BEFORE, len(rows[0]) - NUM_AFTER)
-        for place, row in enumerate(rows)
-        if row[column].startswith(f"({_PREDICATE}*")
-    ]
-    return marked or [place for place, row in enumerate(rows) if row[FRAMESET] != "-"]
+    return {tuple(parts) for parts in arguments if parts[0].type != PREDICATE}

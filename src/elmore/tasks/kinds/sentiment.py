@@ -12,7 +12,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from elmore.config import MAX_DIM, check_range, read_choice
+from elmore.config import MAX_DIM, check_range, check_share, read_choice
 from elmore.errors import ConfigError
 from elmore.tasks.data.lines import read_lines, refuse_none
 from elmore.tasks.data.trees import SENTIMENT_LABELS, LabelledTree, read_trees
@@ -63,7 +63,7 @@ class SentimentSettings:
             raise ConfigError(f"task.classes is {self.classes!r:.60}; give 5 or 2")
         check_range("task.hidden_dim", self.hidden_dim, 1, MAX_DIM)
         check_range("task.min_phrase_tokens", self.min_phrase_tokens, 1, 1000)
-        classes.check_dropout(self.dropout)
+        check_share("task.dropout", self.dropout)
 
 
 class SentimentTask:
@@ -82,10 +82,12 @@ class SentimentTask:
     score = staticmethod(classes.score)
 
     def read(self, path: Path) -> Iterator[ClassExample]:
-        """Yield sentences, each before its phrases if those are learned from; all have a label."""
-        examples = (example for tree in read_trees(path) for example in self._read_tree(tree))
-        complaint = f"{path} has only neutral sentences; set task.classes=5 to learn from them"
-        return refuse_none(examples, complaint=complaint)
+        """Yield sentences, with their labels."""
+        return self._read(path, phrases=Phrases.ROOT)
+
+    def read_training(self, path: Path) -> Iterator[ClassExample]:
+        """Yield sentences, each before its phrases if those are learned from too."""
+        return self._read(path, phrases=self.settings.phrases)
 
     def read_unlabelled(self, path: Path) -> Iterator[ClassExample]:
         """Yield the sentences of trees, whatever their labels, or of text with one a line."""
@@ -115,21 +117,22 @@ class SentimentTask:
         """Return the text (of trees: their tokens) and its label."""
         return {"text": example.texts[0], **classes.show(prediction)}
 
-    def _read_tree(self, tree: LabelledTree) -> Iterator[ClassExample]:
-        whole, *phrases = tree.spans
+    def _read(self, path: Path, *, phrases: Phrases) -> Iterator[ClassExample]:
+        trees = read_trees(path)
+        examples = (example for tree in trees for example in self._read_tree(tree, phrases=phrases))
+        complaint = f"{path} has only neutral sentences; set task.classes=5 to learn from them"
+        return refuse_none(examples, complaint=complaint)
+
+    def _read_tree(self, tree: LabelledTree, *, phrases: Phrases) -> Iterator[ClassExample]:
+        whole, *parts = tree.spans
         if label := self._names[whole.label]:
             yield _make_example(tree.tokens, label=label)
-        if self.settings.phrases is Phrases.ALL:
-            for span in phrases:
+        if phrases is Phrases.ALL:
+            for span in parts:
                 label = self._names[span.label]
                 if label and span.end - span.start >= self.settings.min_phrase_tokens:
-                    tokens = tree.tokens[span.start : span.end]
-                    yield _make_example(tokens, label=label, is_scored=False)
+                    yield _make_example(tree.tokens[span.start : span.end], label=label)
 
 
-def _make_example(
-    tokens: tuple[str, ...], *, label: str | None, is_scored: bool = True
-) -> ClassExample:
-    return ClassExample(
-        texts=(" ".join(tokens),), sentences=(tokens,), label=label, is_scored=is_scored
-    )
+def _make_example(tokens: tuple[str, ...], *, label: str | None) -> ClassExample:
+    return ClassExample(texts=(" ".join(tokens),), sentences=(tokens,), label=label)

@@ -2,54 +2,32 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from elmore.config import MAX_DIM, check_range, is_number, read_choice
+from elmore.config import MAX_DIM, check_range, check_share, read_choice
 from elmore.errors import ConfigError, DataError
-from elmore.tasks.data.columns import (
-    CONLLU_COLUMNS,
-    DOCUMENT_START,
-    TaggedSentence,
-    read_columns,
-)
-from elmore.tasks.data.lines import read_lines, refuse_none, shorten, split_columns
+from elmore.tasks.data.columns import CONLLU_COLUMNS, TaggedSentence, read_columns, read_rows
+from elmore.tasks.data.lines import has_suffix, shorten
+from elmore.tasks.data.untagged import UntaggedForm, read_untagged
 from elmore.tasks.inputs.token_input import TokenInput
 from elmore.tasks.metrics.accuracy import Accuracy, score_labels
 from elmore.tasks.metrics.spans import SpanScore, read_spans, score_tags
-from elmore.tasks.networks.tagger import TagFeatures, Tagger, number_tags
+from elmore.tasks.networks.tag_numbers import number_tags
+from elmore.tasks.networks.tagger import TagFeatures, Tagger
 from elmore.tasks.task import Labels, Scores, Sentences
-from elmore.text.files import TextForm, read_sentences
 from elmore.text.language import Language
 
 Tags = list[str]
 
 LAST_COLUMN = "last"
 
-# The lines of a text may have equally many tokens by chance, but hardly so many lines. A file of
-# fewer than three is taken for text.
-_LINES_LOOKED_AT, _MIN_LINES = 10, 3
-
-
-class UntaggedForm(StrEnum):
-    """How a file to predict on holds its sentences."""
-
-    AUTO = "auto"
-    """CoNLL-U by its name; columns if its first lines have equally many; else raw text."""
-    COLUMNS = "columns"
-    """As the training data; what is in other columns than the first is not looked at."""
-    RAW = "raw"
-    TOKENIZED = "tokenized"
-    """One sentence a line, its tokens separated by tabs or else by spaces."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class TagSettings:
     """Where the tags are, and the network's widths."""
 
-    column: Any = "upos"
+    column: str | int = "upos"
     """upos, xpos or deprel of CoNLL-U; else a column's number from 2, or "last"."""
     scores_spans: bool = False
     """The tags mark spans, such as chunks: score these too. To learn spans, see entities."""
@@ -72,8 +50,7 @@ def check_tagger_settings(settings: Any) -> None:
     """Check what all taggers' settings have, and make one type of what may be given as two."""
     check_range("task.hidden_dim", settings.hidden_dim, 1, MAX_DIM)
     check_range("task.num_layers", settings.num_layers, 1, 100)
-    if not is_number(settings.dropout) or not 0 <= settings.dropout <= 0.99:
-        raise ConfigError(f"task.dropout is {settings.dropout!r:.60}; give a number from 0 to 0.99")
+    check_share("task.dropout", settings.dropout)
     form = read_choice("task.text_form", settings.text_form, UntaggedForm)
     object.__setattr__(settings, "text_form", form)
     language = read_choice("task.language", settings.language, Language)
@@ -103,6 +80,8 @@ class TagTask:
         has_spans = self.settings.scores_spans
         sentences = read_columns(path, column=column, has_spans=has_spans)
         yield from check_spans(sentences, path=path) if has_spans else sentences
+
+    read_training = read
 
     def read_unlabelled(self, path: Path) -> Iterator[TaggedSentence]:
         """Yield the sentences of a text or of columns, without tags."""
@@ -139,7 +118,8 @@ class TagTask:
         """Return the tags by their numbers."""
         if not with_gold:
             return TagFeatures(gold=None)
-        return number_tags([example.tags for example in examples], labels=labels)
+        tags = [example.tags for example in examples]
+        return TagFeatures(gold=number_tags(tags, labels=labels))
 
     def score(self, examples: Sequence[TaggedSentence], predictions: Sequence[Tags]) -> Scores:
         """Return how many tags are right, and if asked, precision, recall and F1 of spans."""
@@ -173,68 +153,20 @@ def check_spans(sentences: Iterable[TaggedSentence], *, path: Path) -> Iterator[
         yield sentence
 
 
-def resolve_column(path: Path, column: str) -> str:
+def resolve_column(path: Path, column: str | int) -> str | int:
     """Return the number of the last column of a file where that is asked for."""
     if column != LAST_COLUMN:
         return column
-    if _is_conllu(path):
+    if has_suffix(path, ".conllu"):
         raise ConfigError(
             f"{path} is CoNLL-U, whose last column has no tags; give a file that has them there, "
             f"or set task.column to one of: {', '.join(CONLLU_COLUMNS)}"
         )
-    for number, columns in _read_rows(path):
+    for number, columns in read_rows(path):
         if len(columns) < 2:
             raise DataError(
                 f"{path}, line {number}: wanted a token and its tag, got one column "
                 f"({shorten(columns[0])}); give a file with one token a line, its tag last"
             )
-        return str(len(columns))
-    return "2"  # of an empty file, which is refused when it is read
-
-
-def read_untagged(
-    path: Path,
-    *,
-    form: UntaggedForm,
-    language: Language = Language.EN,
-    is_numbered: bool = False,
-) -> Iterator[TaggedSentence]:
-    """Yield the sentences of a text or of columns, with no tags."""
-    sentences = (
-        TaggedSentence(tokens=tokens, tags=[])
-        for tokens in _read_tokens(path, form=form, language=language, is_numbered=is_numbered)
-        if tokens
-    )
-    return refuse_none(sentences, complaint=f"{path} has no sentence; give a text or columns")
-
-
-def _read_tokens(
-    path: Path, *, form: UntaggedForm, language: Language, is_numbered: bool
-) -> Iterator[list[str]]:
-    if form is UntaggedForm.AUTO:
-        form = UntaggedForm.COLUMNS if _has_columns(path) else UntaggedForm.RAW
-    if form is not UntaggedForm.COLUMNS:
-        return read_sentences(path, form=TextForm(form), language=language)
-    if _is_conllu(path):
-        return read_sentences(path, form=TextForm.CONLLU)
-    tagged = read_columns(path, column=2, is_numbered=is_numbered)
-    return (sentence.tokens for sentence in tagged)
-
-
-def _has_columns(path: Path) -> bool:
-    if _is_conllu(path):
-        return True
-    counts = [len(columns) for _, columns in islice(_read_rows(path), _LINES_LOOKED_AT)]
-    return len(counts) >= _MIN_LINES and min(counts) == max(counts) >= 2
-
-
-def _is_conllu(path: Path) -> bool:
-    return ".conllu" in map(str.lower, path.suffixes)
-
-
-def _read_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Yield the numbers and columns of lines that have a token."""
-    for number, line in read_lines(path):
-        columns = split_columns(line) if line.strip() else []
-        if columns and columns[0] != DOCUMENT_START:
-            yield number, columns
+        return len(columns)
+    return 2  # of an empty file, which is refused when it is read

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from elmore.config import MAX_DIM, check_range, read_choice
+from elmore.config import MAX_DIM, check_range, check_share, read_choice
 from elmore.tasks.data.lines import read_lines, refuse_none
 from elmore.tasks.data.pairs import read_texts
 from elmore.tasks.inputs.token_input import TokenInput
@@ -35,7 +35,7 @@ class TextSettings:
         object.__setattr__(self, "language", language)
         check_range("task.hidden_dim", self.hidden_dim, 1, MAX_DIM)
         check_range("task.max_tokens", self.max_tokens, 1, 100_000)
-        classes.check_dropout(self.dropout)
+        check_share("task.dropout", self.dropout)
 
 
 class TextTask:
@@ -57,6 +57,8 @@ class TextTask:
         """Yield the texts of a table with a text and its label a line."""
         for row in read_texts(path):
             yield self._split(row.text, label=row.label)
+
+    read_training = read
 
     def read_unlabelled(self, path: Path) -> Iterator[ClassExample]:
         """Yield a text a line; if the first line has tabs, those of a table as `read` does."""

@@ -20,11 +20,9 @@ from elmore.tasks.inputs.token_input import TokenInput
 from elmore.tasks.metrics.tag_schemes import TagScheme
 from elmore.tasks.networks.alternating_lstm import AlternatingLSTM
 from elmore.tasks.networks.crf import decode_best
+from elmore.tasks.networks.tag_numbers import NO_LABEL
 from elmore.tasks.networks.tag_rules import find_transitions
 from elmore.tasks.task import TaskBatch
-
-# Stands for a tag that training does not have, and for none behind a sentence's end: no loss.
-NO_LABEL = -100
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

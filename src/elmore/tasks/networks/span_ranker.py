@@ -7,7 +7,7 @@ Unlike either, a span's vector is narrow (see `spans.py`), scorers have one hidd
 is a mean over spans, mentions have a loss of their own (see `loss`), and genres are not told apart.
 
 Shapes: S sentences, T tokens of the longest, N of the document, C spans, K kept ones, G a span,
-A antecedents of each, F a scorer's hidden layer, M gold mentions.
+A antecedents of each, M gold mentions.
 """
 
 from collections.abc import Sequence
@@ -20,13 +20,10 @@ from elmore.tasks.data.mentions import Clusters, Span
 from elmore.tasks.inputs.token_batch import TokenBatch
 from elmore.tasks.inputs.token_input import TokenInput
 from elmore.tasks.networks.encoders import BiLSTM, SentenceDropout
+from elmore.tasks.networks.pair_scores import PairScorer
 from elmore.tasks.networks.spans import Spans, SpanVectors, choose_spans, list_spans
 from elmore.tasks.task import TaskBatch
 
-UNKNOWN_SPEAKER = 0
-# How many kept spans an antecedent lies back, told apart from here on.
-DISTANCES = (1, 2, 3, 4, 5, 8, 16, 32, 64)
-_NO_SPEAKERS, _SAME_SPEAKER, _OTHER_SPEAKER = range(3)
 # Each is compared with all others of the document, which may be a book.
 _SPANS_AT_ONCE = 1024
 
@@ -35,7 +32,7 @@ _SPANS_AT_ONCE = 1024
 class DocumentFeatures:
     """What a ranker must know of a document beside its tokens."""
 
-    speakers: Tensor  # (S,) int64, UNKNOWN_SPEAKER where nobody is named
+    speakers: Tensor  # (S,) int64, numbers as `pair_scores.py` compares them
     mentions: Tensor | None = None  # (M, 2) int64, start and end in the document's tokens
     clusters: Tensor | None = None  # (M,) int64; a mention of two clusters is there twice
 
@@ -57,31 +54,6 @@ class Ranking:
     spans: Spans  # K
     antecedents: Tensor  # (K, A) int64, rows of `spans`
     scores: Tensor  # (K, 1 + A), the dummy's first; -inf where an antecedent is not before its span
-
-
-class PairScorer(nn.Module):
-    """A score of [g_i; g_j; g_i * g_j; distance; speakers], by one hidden layer."""
-
-    def __init__(self, *, span_dim: int, hidden_dim: int, dropout: float) -> None:
-        super().__init__()
-        self.span = nn.Linear(span_dim, hidden_dim)
-        self.antecedent = nn.Linear(span_dim, hidden_dim, bias=False)
-        self.product = nn.Linear(span_dim, hidden_dim, bias=False)
-        self.distance = nn.Embedding(len(DISTANCES), hidden_dim)
-        self.speakers = nn.Embedding(3, hidden_dim)
-        self.top = nn.Sequential(nn.ReLU(), nn.Dropout(dropout), nn.Linear(hidden_dim, 1))
-
-    def forward(self, vectors: Tensor, antecedents: Tensor, speakers: Tensor) -> Tensor:
-        """Map spans (K, G), rows of them (K, A) and who says each (K,) to (K, A)."""
-        rows = torch.arange(len(vectors), device=vectors.device)
-        hidden = (
-            self.span(vectors).unsqueeze(1)
-            + self.antecedent(vectors)[antecedents]
-            + self.product(vectors.unsqueeze(1) * vectors[antecedents])
-            + self.distance(_find_distances(rows.unsqueeze(1) - antecedents))
-            + self.speakers(_compare_speakers(speakers.unsqueeze(1), speakers[antecedents]))
-        )  # (K, A, F)
-        return self.top(hidden).squeeze(-1)
 
 
 class SpanRanker(nn.Module):
@@ -151,7 +123,7 @@ class SpanRanker(nn.Module):
         ranking_loss = (ranking.scores.logsumexp(dim=1) - right).mean()
         is_mention = find_mentions(ranking.candidates, batch.features).any(dim=1)
         mention_loss = nn.functional.binary_cross_entropy_with_logits(
-            ranking.mention_scores, is_mention.float(), reduction="sum"
+            ranking.mention_scores, is_mention.to(ranking.mention_scores), reduction="sum"
         )
         # By kept spans too: most candidates are soon told apart, and would hide the others.
         return ranking_loss + self.mention_weight * mention_loss / len(right)
@@ -279,15 +251,3 @@ def _is_before(antecedents: Tensor) -> Tensor:
     """Tell of rows (K, A) which are less than their own row."""
     rows = torch.arange(len(antecedents), device=antecedents.device)
     return antecedents < rows.unsqueeze(1)
-
-
-def _find_distances(num_back: Tensor) -> Tensor:
-    """Return which of DISTANCES is reached; those that are not back at all count as the first."""
-    limits = torch.tensor(DISTANCES, device=num_back.device)
-    return (torch.bucketize(num_back, limits, right=True) - 1).clamp(min=0)
-
-
-def _compare_speakers(speakers: Tensor, others: Tensor) -> Tensor:
-    is_known = (speakers != UNKNOWN_SPEAKER) & (others != UNKNOWN_SPEAKER)
-    compared = torch.where(speakers == others, _SAME_SPEAKER, _OTHER_SPEAKER)
-    return compared.masked_fill(~is_known, _NO_SPEAKERS)

@@ -7,23 +7,20 @@ step from tag to tag that their scheme forbids has no probability in training ei
 Shapes: B sentences, T tokens of the longest, H one direction, K labels.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
-from torch.nn.utils.rnn import pad_sequence
 
 from elmore.tasks.inputs.token_batch import TokenBatch
 from elmore.tasks.inputs.token_input import TokenInput
 from elmore.tasks.networks.crf import CRF
 from elmore.tasks.networks.encoders import BiLSTM
+from elmore.tasks.networks.tag_numbers import NO_LABEL
 from elmore.tasks.networks.tag_rules import TagRules
 from elmore.tasks.task import TaskBatch
-
-# Stands for a tag that training does not have, and for none behind a sentence's end.
-NO_LABEL = -100
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -35,13 +32,6 @@ class TagFeatures:
     def to(self, device: torch.device | str) -> "TagFeatures":
         """Copy to where a network is."""
         return TagFeatures(gold=None if self.gold is None else self.gold.to(device))
-
-
-def number_tags(sentences: Sequence[Sequence[str]], *, labels: Sequence[str]) -> TagFeatures:
-    """Look the tags of sentences up among the labels."""
-    numbers = {label: number for number, label in enumerate(labels)}
-    rows = [torch.tensor([numbers.get(tag, NO_LABEL) for tag in tags]) for tags in sentences]
-    return TagFeatures(gold=pad_sequence(rows, batch_first=True, padding_value=NO_LABEL))
 
 
 class Tagger(nn.Module):

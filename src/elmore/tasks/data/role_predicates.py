@@ -1,0 +1,74 @@
+"""Sentences whose predicates are marked, to find arguments for: PropBank as JSON lines or columns.
+
+The forms are those of `roles.py` and `role_columns.py`. Arguments may be there or not; nobody looks
+at them, so that they need not fit.
+"""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+from elmore.errors import DataError
+from elmore.tasks.data.lines import has_suffix, read_lines, refuse_none, shorten
+from elmore.tasks.data.role_columns import (
+    FRAMESET,
+    NUM_AFTER,
+    NUM_BEFORE,
+    PREDICATE,
+    WORD,
+    read_sentence_rows,
+)
+from elmore.tasks.data.role_examples import RoleExample
+
+_Found = tuple[tuple[str, ...], list[int]]  # a sentence, and which of its tokens are predicates
+
+
+def read_predicates(path: Path) -> Iterator[RoleExample]:
+    """Yield an example without tags for each predicate of a file."""
+    is_json = has_suffix(path, ".jsonl")
+    found = _read_json_lines(path) if is_json else _read_columns(path)
+    examples = (
+        RoleExample(tokens=tokens, predicate=predicate, lemma="", sense="", tags=())
+        for tokens, predicates in found
+        for predicate in predicates
+    )
+    return refuse_none(examples, complaint=f"{path} has no predicates; give a file that has some")
+
+
+def _read_json_lines(path: Path) -> Iterator[_Found]:
+    for number, line in read_lines(path):
+        if not line.strip():
+            continue
+        try:
+            entry = json.loads(line)
+            tokens, predicates = entry["words"], [frame["pred"] for frame in entry["frames"]]
+            is_fit = (
+                isinstance(tokens, list)
+                and all(isinstance(token, str) and token for token in tokens)
+                and all(type(place) is int and 0 <= place < len(tokens) for place in predicates)
+            )
+        except (ValueError, KeyError, TypeError, RecursionError):
+            is_fit = False
+        if not is_fit:
+            raise DataError(
+                f'{path}, line {number}: wanted {{"words": [...], "frames": [{{"pred": place of a '
+                f"word, from 0}}]}}, got {shorten(line)}; mend the line"
+            )
+        yield tuple(tokens), predicates
+
+
+def _read_columns(path: Path) -> Iterator[_Found]:
+    for numbered in read_sentence_rows(path):
+        rows = [columns for _, columns in numbered]
+        yield tuple(columns[WORD] for columns in rows), _find_predicates(rows)
+
+
+def _find_predicates(rows: list[list[str]]) -> list[int]:
+    """Return the places marked (V*; where arguments have no columns, those with a frameset."""
+    marked = [
+        place
+        for column in range(NUM_BEFORE, len(rows[0]) - NUM_AFTER)
+        for place, row in enumerate(rows)
+        if row[column].startswith(f"({PREDICATE}*")
+    ]
+    return marked or [place for place, row in enumerate(rows) if row[FRAMESET] != "-"]

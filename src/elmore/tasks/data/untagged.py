@@ -1,0 +1,63 @@
+"""Sentences to find tags for: a text, or columns whose tags nobody looks at."""
+
+from collections.abc import Iterator
+from enum import StrEnum
+from itertools import islice
+from pathlib import Path
+
+from elmore.tasks.data.columns import TaggedSentence, read_columns, read_rows
+from elmore.tasks.data.lines import has_suffix, refuse_none
+from elmore.text.files import TextForm, read_sentences
+from elmore.text.language import Language
+
+# The lines of a text may have equally many tokens by chance, but hardly so many lines. A file of
+# fewer than three is taken for text.
+_LINES_LOOKED_AT, _MIN_LINES = 10, 3
+
+
+class UntaggedForm(StrEnum):
+    """How a file to predict on holds its sentences."""
+
+    AUTO = "auto"
+    """CoNLL-U by its name; columns if its first lines have equally many; else raw text."""
+    COLUMNS = "columns"
+    """As the training data; what is in other columns than the first is not looked at."""
+    RAW = "raw"
+    TOKENIZED = "tokenized"
+    """One sentence a line, its tokens separated by tabs or else by spaces."""
+
+
+def read_untagged(
+    path: Path,
+    *,
+    form: UntaggedForm,
+    language: Language = Language.EN,
+    is_numbered: bool = False,
+) -> Iterator[TaggedSentence]:
+    """Yield the sentences of a text or of columns, with no tags."""
+    sentences = (
+        TaggedSentence(tokens=tokens, tags=[])
+        for tokens in _read_tokens(path, form=form, language=language, is_numbered=is_numbered)
+        if tokens
+    )
+    return refuse_none(sentences, complaint=f"{path} has no sentence; give a text or columns")
+
+
+def _read_tokens(
+    path: Path, *, form: UntaggedForm, language: Language, is_numbered: bool
+) -> Iterator[list[str]]:
+    if form is UntaggedForm.AUTO:
+        form = UntaggedForm.COLUMNS if _has_columns(path) else UntaggedForm.RAW
+    if form is not UntaggedForm.COLUMNS:
+        return read_sentences(path, form=TextForm(form), language=language)
+    if has_suffix(path, ".conllu"):
+        return read_sentences(path, form=TextForm.CONLLU)
+    tagged = read_columns(path, column=2, is_numbered=is_numbered)
+    return (sentence.tokens for sentence in tagged)
+
+
+def _has_columns(path: Path) -> bool:
+    if has_suffix(path, ".conllu"):
+        return True
+    counts = [len(columns) for _, columns in islice(read_rows(path), _LINES_LOOKED_AT)]
+    return len(counts) >= _MIN_LINES and min(counts) == max(counts) >= 2

@@ -1,0 +1,57 @@
+"""`elmore compare`: a table on standard output, a page in the folder, mistakes in a sentence."""
+
+import json
+
+import pytest
+
+from tests.cli.small_tasks import SMALL, assert_refused
+from tests.tasks.fit.made_up import Place
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    monkeypatch.setenv("ELMORE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    return Place(tmp_path)
+
+
+def test_variants_are_trained_and_reported(elmore_command, place):
+    command = ["compare", "tags", "--data", "data", "--elmo", "model", "--seeds", "2", *SMALL]
+    result = elmore_command(*command)
+    assert result.status == 0
+    assert "without" in result.out
+    assert result.out.rstrip().endswith("compare-tags/report.html has the plots")
+    told = [line for line in result.err.splitlines() if line.startswith("training ")]
+    assert told[0] == "training 1 of 4: without-100%-seed1"
+    folder = place.folder / "compare-tags"
+    assert len(list((folder / "runs").iterdir())) == 4
+    again = elmore_command(*command, "--json")
+    assert again.json == json.loads((folder / "report.json").read_text())
+    assert len(again.json["runs"]) == 4
+    assert "epoch" not in again.err, "nothing is trained again"
+    assert again.err.count(", done before\n") == 4
+
+
+def test_mistakes_are_told_in_a_sentence_and_nothing_is_written(elmore_command, place):
+    (place.folder / "broken").mkdir()
+    (place.folder / "broken" / "train.txt").write_text("a\tA\n\n")
+    (place.folder / "broken" / "dev.txt").write_text("a\tA\nb\n")
+    before = sorted(path.name for path in place.folder.iterdir())
+    compare = ["compare", "tags", "--elmo", "model", *SMALL]
+    data = ["--data", "data"]
+    for arguments, told in (
+        (["compare", "parsing", *data], "unknown task 'parsing'"),
+        ([*compare, *data, "--shares", "0"], "--shares has '0'; give percents above 0"),
+        ([*compare, *data, "--shares", "1,many"], "--shares has 'many'"),
+        ([*compare, *data, "--shares", "nan"], "--shares has 'nan'"),
+        ([*compare, *data, "--variants", "middle"], "unknown variant 'middle'"),
+        ([*compare, *data, "--variants", ","], "no variant to train"),
+        ([*compare, *data, "--set", "elmo.where=none"], "elmo.where is 'none'"),
+        ([*compare, *data, "--set", "training.epochs=3"], "unknown setting 'epochs'"),
+        ([*compare, "--data", "broken"], "dev.txt, line 2"),
+        ([*compare], "there is no data"),
+        ([*compare, *data, "-o", "data"], "data has other files in it"),
+        ([*compare, *data, "--elmo", "./nowhere"], "there is no model at './nowhere'"),
+    ):
+        assert_refused(elmore_command(*arguments), told)
+        assert sorted(path.name for path in place.folder.iterdir()) == before, arguments

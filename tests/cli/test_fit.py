@@ -1,0 +1,122 @@
+"""`elmore fit`: results on standard output, the rest on standard error, mistakes in a sentence."""
+
+import os
+import signal
+
+import pytest
+
+from elmore.tasks.fit.elmo import ElmoChoice
+from tests.cli.small_tasks import SMALL, assert_refused
+from tests.tasks.fit.made_up import Place
+
+NOTHING = ("words.dim", "characters.num_filters")
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    monkeypatch.setenv("ELMORE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    return Place(tmp_path)
+
+
+def test_scores_go_to_standard_output_and_epochs_to_standard_error(elmore_command, place):
+    result = elmore_command("fit", "pos", "--data", "data", "--elmo", "model", *SMALL)
+    assert result.status == 0
+    lines = result.out.splitlines()
+    assert lines[0].startswith("tags: tags, best epoch ")
+    assert lines[1].startswith("  dev (8 examples): accuracy ")
+    assert lines[2].startswith("  test (5 examples): accuracy ")
+    assert lines[3].startswith("  layers below: 0.3")
+    assert [line.split(":")[0] for line in result.err.splitlines()] == ["epoch 1", "epoch 2"]
+    assert (place.folder / "tags" / "settings.json").is_file()
+
+
+def test_json_stands_alone(elmore_command, place):
+    command = ["fit", "tags", "--data", "data", "--without-elmo", "-o", "out/it", "--json", *SMALL]
+    result = elmore_command(*command)
+    assert result.json["folder"] == "out/it"
+    assert result.json["layer_shares"] == {}
+    assert set(result.json["scores"]) == {"dev", "test"}
+    again = elmore_command(*command)
+    assert again.json == result.json
+    assert again.err == ""
+
+
+def test_files_may_be_named_one_by_one(elmore_command, place):
+    files = ["--train", "data/train.txt", "--dev", "data/dev.txt"]
+    result = elmore_command("fit", "tags", *files, "--without-elmo", "--json", *SMALL)
+    assert result.json["num_examples"] == {"train": 20, "dev": 8}
+
+
+def test_a_signal_stops_it_with_its_number(elmore_command, place, monkeypatch):
+    display = "elmore.cli.fit_display.FitDisplay.on_step"
+    with monkeypatch.context() as patch:
+        patch.setattr(display, lambda *_, **__: os.kill(os.getpid(), signal.SIGTERM))
+        result = elmore_command("fit", "tags", "--data", "data", "--without-elmo", *SMALL)
+    assert result.status == 128 + signal.SIGTERM
+    assert result.err == "elmore: stopped after step 1; the same command goes on from there\n"
+    result = elmore_command("fit", "tags", "--data", "data", "--without-elmo", *SMALL)
+    assert result.status == 0
+
+
+def test_mistakes_are_told_in_a_sentence_and_nothing_is_written(elmore_command, place):
+    (place.folder / "broken").mkdir()
+    for part in ("train", "dev"):
+        (place.folder / "broken" / f"{part}.txt").write_text("a\tA\n\n")
+    (place.folder / "broken" / "dev.txt").write_text("a\tA\nb\n")
+    (place.folder / "hollow").mkdir()
+    (place.folder / "hollow" / "train.txt").write_text("a\tA\n\n")
+    (place.folder / "hollow" / "dev.txt").touch()
+    before = sorted(path.name for path in place.folder.iterdir())
+    fit = ["fit", "tags", "-o", "out/deep", *SMALL]
+    data = ["--data", "data"]
+    for arguments, told in (
+        (["fit", "parsing", *data], "unknown task 'parsing'; choose one of: entities"),
+        (fit, "there is no data; give a folder (--data), or --train and --dev"),
+        ([*fit, "--data", "nowhere"], "nowhere is no folder"),
+        ([*fit, "--data", "model"], "has no file for train"),
+        ([*fit, "--data", "broken"], "dev.txt, line 2"),
+        ([*fit, "--data", "hollow"], "dev.txt has no tagged sentence"),
+        ([*fit, *data, "--set", "training.epochs=3"], "unknown setting 'epochs' in 'training'"),
+        ([*fit, *data, "--set", "nonsense"], "not of the form section.setting=value"),
+        ([*fit, *data, "--elmo", "./nowhere"], "there is no model at './nowhere'"),
+        ([*fit, *data, "--words", "nowhere.txt"], "nowhere.txt"),
+        ([*fit, *data, "--config", "nowhere.toml"], "cannot read nowhere.toml"),
+        ([*fit, *data, "--without-elmo", "--elmo", "model"], "--without-elmo contradicts --elmo"),
+        ([*fit, *data, "--device", "abacus"], "cannot compute on device 'abacus'"),
+        ([*fit, *data, "-o", "data"], "has other files in it"),
+        (
+            [*fit, *data, "--without-elmo", *(f"--set={zero}=0" for zero in NOTHING)],
+            "the network has nothing to read",
+        ),
+    ):
+        assert_refused(elmore_command(*arguments), told)
+        assert sorted(path.name for path in place.folder.iterdir()) == before, arguments
+
+
+def test_other_settings_in_the_same_folder_are_refused_until_restarted(elmore_command, place):
+    command = ["fit", "tags", "--data", "data", "--without-elmo", *SMALL]
+    assert elmore_command(*command).status == 0
+    told = "training.seed = 1, not 2; name another folder, or begin anew with --restart"
+    assert_refused(elmore_command(*command, "--set", "training.seed=2"), told)
+    assert elmore_command(*command, "--set", "training.seed=2", "--restart").status == 0
+
+
+def test_help_tells_what_each_verb_does(elmore_command):
+    for verb, told in {
+        "fit": ["Train a network for a task", "--without-elmo", "elmore fit ner --data conll2003/"],
+        "predict": ["Let a trained task network read a text", "--score", "--form"],
+        "compare": ["with and without ELMo", "--variants", "--shares", "report.html"],
+    }.items():
+        result = elmore_command(verb, "--help")
+        assert result.status == 0
+        for text in told:
+            assert text in " ".join(result.out.split())
+
+
+def test_a_hub_id_is_kept_as_it_is(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert ElmoChoice(name="owner/name").source == "owner/name"
+    assert ElmoChoice().source is None
+    (tmp_path / "owner" / "name").mkdir(parents=True)
+    assert ElmoChoice(name="owner/name").source == str(tmp_path / "owner" / "name")

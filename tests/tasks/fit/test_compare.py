@@ -1,0 +1,100 @@
+"""A comparison: what is trained, in which order, and what comes of it."""
+
+import pytest
+
+from elmore.errors import ConfigError
+from elmore.tasks.data.parts import find_parts
+from elmore.tasks.fit.compare import plan_runs, run_comparison, summarize
+from elmore.tasks.fit.elmo import ElmoChoice
+from elmore.tasks.inputs.layer_cache import LayerCache
+from tests.tasks.fit.made_up import Place, Watcher, make_settings
+
+SETTINGS = make_settings("training.max_epochs=1", "elmo.where=input")
+
+
+def plan(**changes):
+    how = {"variants": ["without", "input"], "shares": [1.0], "num_seeds": 1, **changes}
+    return plan_runs(SETTINGS, **how)
+
+
+def test_each_variant_changes_one_thing():
+    names = ["without", "input", "output", "both", "top", "average", "finetuned", "domain"]
+    base = SETTINGS.to_json()["elmo"]
+    changed = {}
+    for run in plan(variants=names):
+        values = run.settings.to_json()["elmo"]
+        changed[run.variant] = {name: values[name] for name in base if values[name] != base[name]}
+    assert changed == {
+        "without": {"where": "none"},
+        "input": {},
+        "output": {"where": "output"},
+        "both": {"where": "both"},
+        "top": {"layers": "top"},
+        "average": {"layers": "average"},
+        "finetuned": {"training": "task"},
+        "domain": {"finetune_epochs": 1.0},
+    }
+
+
+def test_seeds_come_one_after_another_and_shares_within():
+    runs = plan(shares=[0.1, 1.0], num_seeds=2)
+    assert [run.name for run in runs] == [
+        "without-10%-seed1",
+        "input-10%-seed1",
+        "without-100%-seed1",
+        "input-100%-seed1",
+        "without-10%-seed2",
+        "input-10%-seed2",
+        "without-100%-seed2",
+        "input-100%-seed2",
+    ]
+    assert [run.settings.training.share for run in runs[:3]] == [0.1, 0.1, 1.0]
+    assert runs[-1].settings.training.seed == 2
+
+
+def test_what_is_named_twice_is_trained_once():
+    assert len(plan(variants=["without", "input", "without"], shares=[1.0, 1.0])) == 2
+
+
+def test_a_number_of_epochs_that_was_set_is_kept():
+    settings = make_settings("elmo.where=input", "elmo.finetune_epochs=3")
+    (run,) = plan_runs(settings, variants=["domain"], shares=[1.0], num_seeds=1)
+    assert run.settings.elmo.finetune_epochs == 3.0
+
+
+def test_what_cannot_be_compared_is_told():
+    with pytest.raises(ConfigError, match="unknown variant 'middle'; choose from: without, input"):
+        plan(variants=["middle"])
+    with pytest.raises(ConfigError, match="no variant to train"):
+        plan(variants=[])
+    with pytest.raises(ConfigError, match=r"elmo.where is 'none'"):
+        plan_runs(make_settings(), variants=["input"], shares=[1.0], num_seeds=1)
+
+
+def test_trainings_are_brought_together_and_not_repeated(tmp_path):
+    place = Place(tmp_path)
+    runs = plan(shares=[0.5, 1.0])
+    choice = ElmoChoice(name=str(place.model), cache=LayerCache(tmp_path / "cache"))
+
+    def compare(observer):
+        return list(
+            run_comparison(
+                runs, find_parts(place.data), tmp_path / "all", elmo=choice, observer=observer
+            )
+        )
+
+    finished = compare(Watcher())
+    comparison = summarize(finished, SETTINGS, elmo="tiny", fingerprint="f")
+    assert [(run.variant, run.num_train) for run in comparison.runs] == [
+        ("without", 10),
+        ("input", 10),
+        ("without", 20),
+        ("input", 20),
+    ]
+    assert comparison.num_examples == {"train": 20, "dev": 8, "test": 5}
+    assert (comparison.main_score, comparison.words) == ("accuracy", "learned")
+    assert [bool(run.layer_shares) for run in comparison.runs] == [False, True, False, True]
+    watcher = Watcher()
+    again = compare(watcher)
+    assert watcher.steps == []
+    assert summarize(again, SETTINGS, elmo="tiny", fingerprint="f") == comparison

@@ -1,0 +1,155 @@
+"""Whose folder it is: what may go on, what is refused, and what a restart removes."""
+
+import pytest
+
+from elmore.atomic_file import hold_lock
+from elmore.errors import ConfigError, DataError, ElmoreError
+from elmore.pretrain.stopping import StoppedError
+from elmore.tasks.fit.plan import LOCK
+from elmore.weights.json_file import read_json
+from tests.tasks.fit.made_up import Place, Watcher, are_alike, write_data
+
+SHORT = "training.max_epochs=1"
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    made = Place(tmp_path_factory.mktemp("plans"))
+    made.fit("done", SHORT)
+    return made
+
+
+def test_a_finished_training_is_told_and_not_repeated(place):
+    watcher = Watcher()
+    report = place.fit("done", SHORT, "training.checkpoint_minutes=1", observer=watcher)
+    assert report.best_epoch == 1
+    assert (watcher.steps, watcher.stages) == ([], [])
+
+
+def test_a_second_process_is_refused(place):
+    release = hold_lock(place.folder / "done" / LOCK)
+    with pytest.raises(DataError, match=r"another process is working on .*done"):
+        place.fit("done", SHORT)
+    release()
+    place.fit("done", SHORT)
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ("training.seed=2", "finished with training.seed = 1, not 2; name another folder, or"),
+        ("task.hidden_dim=6", "with task.hidden_dim = 5, not 6"),
+        ("elmo.where=input", "with elmo.where = none, not input"),
+        ("training.max_epochs=2", "finished with training.max_epochs = 1, not 2; .*--restart"),
+    ],
+)
+def test_another_setting_is_refused_by_its_name(place, change, told):
+    with pytest.raises(ConfigError, match=told):
+        place.fit("done", SHORT, change)
+
+
+def test_other_data_and_another_model_are_refused(place, tmp_path):
+    with pytest.raises(ConfigError, match="other data for train"):
+        place.fit("done", SHORT, data_folder=write_data(tmp_path, num_train=3))
+    place.fit("input", SHORT, "elmo.where=input")
+    with pytest.raises(ConfigError, match="another biLM"):
+        place.fit("input", SHORT, "elmo.where=input", elmo="somebody/else")
+
+
+def test_a_training_may_go_on_for_longer_and_ends_as_if_that_was_planned(place):
+    place.fit("long", "training.max_epochs=4")
+    with pytest.raises(StoppedError):
+        place.fit("longer", "training.max_epochs=2", observer=Watcher(stop_after=3))
+    with pytest.raises(ConfigError, match=r"begun with training.max_epochs = 2, not 1"):
+        place.fit("longer", SHORT)
+    changes = ("training.max_epochs=4", "training.patience=11", "training.checkpoint_minutes=3")
+    report = place.fit("longer", *changes)
+    assert len(report.curve) == 4
+    assert are_alike(place.folder / "longer", place.folder / "long")
+    kept = read_json(place.folder / "longer" / "settings.json")["settings"]
+    assert kept["training"]["max_epochs"] == 4
+
+
+def test_the_working_folder_makes_no_difference(place, monkeypatch, tmp_path):
+    words = place.folder / "vectors.txt"
+    words.write_text("a 1 0\nbad 0 1\n")
+    monkeypatch.chdir(place.folder)
+    how = {"elmo": "model", "data_folder": place.data.relative_to(place.folder)}
+    place.fit("moved", SHORT, "elmo.where=input", "words.file=vectors.txt", **how)
+    monkeypatch.chdir(tmp_path)
+    watcher = Watcher()
+    place.fit(
+        "moved", SHORT, "elmo.where=input", f"words.file={words}", elmo=str(place.model),
+        observer=watcher,
+    )  # fmt: skip
+    assert watcher.steps == []
+    assert read_json(place.folder / "moved" / "settings.json")["elmo"]["name"] == str(place.model)
+
+
+def test_a_restart_removes_what_a_training_wrote_and_nothing_else(place):
+    place.fit("anew", "training.max_epochs=2")
+    mine = place.folder / "anew" / "notes.txt"
+    mine.write_text("mine")
+    place.fit("anew", SHORT, restart=True)
+    assert mine.read_text() == "mine"
+    assert are_alike(place.folder / "anew", place.folder / "done")
+    assert set(place.list_files("anew")) - {"notes.txt"} == set(place.list_files("done"))
+
+
+def test_a_restart_that_cannot_begin_removes_nothing(place, tmp_path):
+    data = write_data(tmp_path / "data")
+    (data / "dev.txt").write_text("untagged\n\n")
+    before = place.list_files("done")
+    for how in (
+        {"data_folder": data},
+        {"elmo": str(tmp_path / "none"), "change": "elmo.where=input"},
+        {"change": f"words.file={tmp_path}/none.txt"},
+        {"device": "abacus"},
+    ):
+        changes = [SHORT, *([how.pop("change")] if "change" in how else [])]
+        with pytest.raises(ElmoreError):
+            place.fit("done", *changes, restart=True, **how)
+        assert place.list_files("done") == before
+    place.fit("done", SHORT)
+
+
+def test_what_cannot_begin_leaves_no_folder(place, tmp_path):
+    data = write_data(tmp_path / "data")
+    (data / "dev.txt").write_text("untagged\n\n")
+    with pytest.raises(DataError, match=r"dev.txt, line 1"):
+        place.fit("new/deep", SHORT, data_folder=data)
+    with pytest.raises(ElmoreError, match="none"):
+        place.fit("new/deep", SHORT, "elmo.where=input", elmo=str(tmp_path / "none"))
+    assert not (place.folder / "new").exists()
+    empty = place.folder / "empty"
+    empty.mkdir()
+    with pytest.raises(DataError):
+        place.fit("empty", SHORT, data_folder=data)
+    assert list(empty.iterdir()) == []
+
+
+def test_a_folder_of_other_things_is_refused_and_left_alone(place):
+    for restart in (False, True):
+        with pytest.raises(DataError, match="has other files in it"):
+            place.fit("data", SHORT, restart=restart)
+    assert place.list_files("data") == ["dev.txt", "test.txt", "train.txt"]
+    with pytest.raises(DataError, match="is a file"):
+        place.fit("data/dev.txt", SHORT)
+
+
+def test_a_damaged_plan_or_report_is_told(place):
+    place.fit("broken", SHORT)
+    plan, report = (place.folder / "broken" / name for name in ("plan.json", "report.json"))
+    whole = plan.read_text()
+    for damage, told in (
+        ("{", "not JSON"),
+        ("{}", "format"),
+        ('{"format": 1}', "plan.json cannot"),
+    ):
+        plan.write_text(damage)
+        with pytest.raises(ElmoreError, match=told):
+            place.fit("broken", SHORT)
+    plan.write_text(whole)
+    report.write_text("{}")
+    with pytest.raises(DataError, match=r"report.json is damaged .*--restart"):
+        place.fit("broken", SHORT)

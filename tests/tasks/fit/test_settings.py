@@ -1,0 +1,81 @@
+import json
+
+import pytest
+
+from elmore.errors import ConfigError
+from elmore.tasks.fit.settings import load_settings, read_settings
+
+
+def test_a_change_wins_over_the_file_and_the_file_over_what_is_usual(tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_text("[task]\nhidden_dim = 7\n[training]\nseed = 3\n")
+    settings = load_settings("ner", config=path, changes=["training.seed=4", "elmo.where=both"])
+    assert settings.kind == "entities"
+    assert settings.task["hidden_dim"] == 7
+    assert (settings.training.seed, settings.training.batch_size) == (4, 32)
+    assert settings.elmo.where == "both"
+
+
+def test_settings_survive_json():
+    settings = load_settings("tags", changes=["training.max_examples=5", "words.file=a.txt"])
+    assert read_settings(json.loads(json.dumps(settings.to_json()))) == settings
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ("training.max_epoch=3", "unknown setting 'max_epoch' in 'training'; did you mean"),
+        ("trainings.seed=3", "unknown section 'trainings'; known: task, words"),
+        ("task.hidden_dims=3", "unknown setting 'hidden_dims' in 'task'"),
+        ("seed=3", "not of the form section.setting=value"),
+        ("elmo.where=middle", "elmo.where is 'middle'; choose one of: none, input, output, both"),
+        ("elmo.layers=2", "elmo.layers is 2; choose one of: mix, average, top"),
+        ("elmo.dropout=1", "elmo.dropout is 1; give a number from 0 to 0.99"),
+        ("elmo.rate_decay=0.5", "elmo.rate_decay is 0.5; give a number from 1 on"),
+        ("elmo.penalty=-1", "elmo.penalty is -1; give a number from 0 on"),
+        ("training.share=0", "training.share is 0; give a number above 0"),
+        ("training.share=1.5", "training.share is 1.5; give a part of 1"),
+        ("training.batch_size=0", "training.batch_size is 0"),
+        ("training.learning_rate=nan", "learning_rate"),
+        ("training.max_examples=0", "training.max_examples is 0"),
+        ("words.file=3", "'file' in 'words' is 3; it must be of type str"),
+        ("words.trained=1", "it must be of type bool"),
+        ("characters.width=31", "characters.width is 31"),
+        ("kind.x=3", "--set"),
+    ],
+)
+def test_what_cannot_be_is_told(change, told):
+    with pytest.raises(ConfigError) as caught:
+        load_settings("tags", changes=[change])
+    assert told in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_the_file_is_blamed_for_what_it_says(tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_text("[task]\nhidden_dimm = 7\n")
+    with pytest.raises(ConfigError, match=r"mine.toml: unknown setting 'hidden_dimm'"):
+        load_settings("tags", config=path, changes=["training.seed=4"])
+    path.write_text("[task\n")
+    with pytest.raises(ConfigError, match=r"mine.toml is not TOML"):
+        load_settings("tags", config=path)
+    path.write_bytes(b"\xff")
+    with pytest.raises(ConfigError, match="is not UTF-8"):
+        load_settings("tags", config=path)
+    with pytest.raises(ConfigError, match=r"cannot read .*none.toml"):
+        load_settings("tags", config=tmp_path / "none.toml")
+    path.write_text('kind = "roles"\n')
+    with pytest.raises(ConfigError, match="settings of 'roles', not of 'tags'"):
+        load_settings("tags", config=path)
+
+
+def test_changes_are_checked_together():
+    changes = ["characters.width=40", "characters.max_chars=50"]
+    assert load_settings("tags", changes=changes).characters.width == 40
+
+
+def test_a_path_is_whole_wherever_it_was_given(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    settings = load_settings("tags", changes=["words.file=glove.txt"]).with_whole_paths()
+    assert settings.words.file == str(tmp_path / "glove.txt")
+    assert load_settings("tags").with_whole_paths().words.file is None

@@ -1,0 +1,38 @@
+from collections import Counter
+
+import pytest
+
+from elmore.errors import ConfigError
+from elmore.tasks.fit.model import make_task
+from elmore.tasks.fit.settings import TASK_CONFIGS, load_settings
+from elmore.tasks.kinds.table import KINDS, find_kind
+
+
+def test_every_name_means_one_task():
+    names = Counter(name for kind in KINDS.values() for name in (kind.name, *kind.also))
+    assert set(names.values()) == {1}
+    for name in names:
+        kind = find_kind(name)
+        assert name in (kind.name, *kind.also)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_every_task_has_its_settings_and_what_a_task_needs(name):
+    settings = load_settings(name)
+    assert settings.kind == name
+    task = make_task(settings)
+    assert task.name == name
+    assert task.main_score
+    for method in ("read", "read_unlabelled", "count_tokens", "find_sentences", "find_labels"):
+        assert callable(getattr(task, method))
+    for method in ("build", "prepare", "score", "to_json"):
+        assert callable(getattr(task, method))
+
+
+def test_every_file_of_settings_is_of_a_task():
+    assert {path.stem for path in TASK_CONFIGS.glob("*.toml")} == set(KINDS)
+
+
+def test_an_unknown_task_is_told_with_those_there_are():
+    with pytest.raises(ConfigError, match="unknown task 'parsing'; choose one of: entities, tags"):
+        find_kind("parsing")

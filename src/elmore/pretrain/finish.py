@@ -19,7 +19,7 @@ from elmore.pretrain.rest_state import (
     store_rest_state,
 )
 from elmore.pretrain.run import MODEL, Run
-from elmore.pretrain.sample import sample_documents
+from elmore.pretrain.sample import sample_documents, sample_stretches
 from elmore.weights.json_file import write_json
 from elmore.weights.language_model import LanguageModel
 
@@ -99,7 +99,8 @@ def _rest(run: Run, documents: Sequence[Document]) -> StartReport | None:
 
 
 def _find_rest(run: Run) -> tuple[Tensor, Tensor]:
-    text = sample_documents(run.corpus.train, max_tokens=run.settings.run.rest_tokens)
+    # By tokens: of articles and books most beginnings are the articles', most sentences the books'.
+    text = sample_stretches(run.corpus.train, max_tokens=run.settings.run.rest_tokens)
     return compute_rest_state(run.trainer.elmo.bilm, run.trainer.elmo.speller, text)
 
 

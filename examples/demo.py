@@ -30,7 +30,7 @@ def main() -> None:
     console.print(f"model {about.name}: {embedder.num_layers} layers of {embedder.vector_dim}")
     console.print(
         "Alone, before its sentence is read, a word has one vector, whatever it means. In its "
-        "sentence, this is the other use that each use is closest to:"
+        "sentence, this is the other use that each use is closest to, by layer 1:"
     )
     table = Table()
     table.add_column("use")
@@ -48,8 +48,9 @@ def main() -> None:
 
 
 def add_uses(table: Table, embedder: Embedder, word: str, sentences: list[list[str]]) -> None:
-    """Find for each use of a word the one that is closest to it in the top layer."""
-    contexts, vectors = collect_contexts(embedder, word, sentences, mix="top")
+    """Find for each use of a word the one that is closest to it."""
+    # Layer 1: docs/models/english.md has it a little ahead of the top one in telling uses apart.
+    contexts, vectors = collect_contexts(embedder, word, sentences, mix=1)
     cosines = vectors @ vectors.T
     np.fill_diagonal(cosines, -1.0)
     table.add_section()

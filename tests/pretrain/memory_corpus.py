@@ -36,12 +36,16 @@ class MemoryPart:
         return iter(self._documents)
 
     def beginning(self, number: int, *, max_tokens: int) -> list[list[str]]:
-        taken: list[list[str]] = []
-        for sentence in self._documents[number]:
-            if taken and sum(map(len, taken)) + len(sentence) > max_tokens:
-                break
-            taken.append(sentence)
-        return taken
+        return _take(self._documents[number], max_tokens)
+
+    def stretch(self, offset: int, *, max_tokens: int) -> list[list[str]]:
+        start = 0
+        for document in self._documents:
+            for place, sentence in enumerate(document):
+                start += len(sentence) + 2
+                if offset < start:
+                    return _take(document[place:], max_tokens)
+        raise IndexError(offset)
 
     def sentence_bounds(self, offsets: Any) -> tuple[Any, Any]:
         bounds = np.array([self._bounds[offset] for offset in np.ravel(offsets)])
@@ -101,6 +105,15 @@ def make_corpus(
         train=MemoryPart(train_documents, vocabulary),
         heldout=MemoryPart(heldout_documents, vocabulary),
     )
+
+
+def _take(sentences: list[list[str]], max_tokens: int) -> list[list[str]]:
+    taken: list[list[str]] = []
+    for sentence in sentences:
+        if taken and sum(map(len, taken)) + len(sentence) > max_tokens:
+            break
+        taken.append(sentence)
+    return taken
 
 
 def _split(text: str) -> list[list[list[str]]]:

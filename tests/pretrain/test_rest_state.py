@@ -6,8 +6,13 @@ import torch
 
 from elmore.config import StatePolicy
 from elmore.errors import DataError, ModelError
-from elmore.pretrain.perplexity import measure_losses
-from elmore.pretrain.rest_state import compare_starts, compute_rest_state, store_rest_state
+from elmore.pretrain.perplexity import LossTotals, measure_losses
+from elmore.pretrain.rest_state import (
+    choose_strength,
+    compare_starts,
+    compute_rest_state,
+    store_rest_state,
+)
 from elmore.weights.bilm_tf import write_bilm_tf
 from elmore.weights.elmo_model import ElmoModel
 from tests.pretrain.slow_language_model import (
@@ -86,3 +91,28 @@ def test_a_state_of_another_shape_is_refused():
 def test_a_format_without_a_place_for_it_refuses_the_model(tmp_path):
     with pytest.raises(ModelError, match="start from zeros"):
         write_bilm_tf(make_language_model().elmo, tmp_path / "weights.hdf5")
+
+
+@pytest.mark.parametrize("wanted", [0.0, 0.25, 0.5, 1.0])
+def test_as_much_of_the_mean_is_kept_as_predicts_single_sentences_best(wanted):
+    mean = torch.full((2, 1, 3), 4.0), torch.full((2, 1, 5), 8.0)
+    policies = set()
+
+    def measure(policy, initial):
+        policies.add(policy)
+        distance = (initial.hidden - 4 * wanted).abs().sum() + (
+            initial.cell - 8 * wanted
+        ).abs().sum()
+        loss = float(distance) + 1
+        return LossTotals(forward_lm=loss, backward_lm=loss, num_predictions=1)
+
+    hidden, cell = choose_strength(measure, mean)
+    assert torch.equal(hidden, mean[0] * wanted)
+    assert torch.equal(cell, mean[1] * wanted)
+    assert policies == {StatePolicy.RESET}
+
+
+def test_where_nothing_helps_the_mean_is_kept():
+    mean = torch.ones(2, 1, 3), torch.ones(2, 1, 5)
+    same = LossTotals(forward_lm=1.0, backward_lm=1.0, num_predictions=1)
+    assert choose_strength(lambda _policy, _initial: same, mean)[0].sum() == 6

@@ -1,8 +1,9 @@
 """A sample has about the tokens asked for, from all over the part, and reads no more than that."""
 
+import numpy as np
 import pytest
 
-from elmore.pretrain.sample import sample_documents
+from elmore.pretrain.sample import sample_documents, sample_stretches
 from tests.pretrain.corpora import make_documents, prepare, write_tokenized
 from tests.pretrain.memory_corpus import MARKS, MemoryPart
 
@@ -61,3 +62,31 @@ def test_no_more_than_the_beginning_is_looked_up(tmp_path, monkeypatch):
     monkeypatch.setattr(train, "look_up", watch)
     assert len(train.beginning(0, max_tokens=20)) == 5
     assert sum(looked_up) < 100
+
+
+@pytest.mark.parametrize("max_tokens", [1, 7, 10_000])
+def test_stretches_of_a_corpus_begin_with_a_sentence_and_stay_in_its_document(tmp_path, max_tokens):
+    documents = make_documents(8)
+    train = prepare(write_tokenized(documents), tmp_path / "c", heldout=0.0).train
+    plain = MemoryPart(documents, MARKS)
+    for offset in range(0, train.num_symbols, 3):
+        expected = plain.stretch(offset, max_tokens=max_tokens)
+        assert train.stretch(offset, max_tokens=max_tokens) == expected
+
+
+def test_a_long_document_has_as_large_a_part_of_the_stretches_as_of_the_text():
+    long = [["long"] * 10 for _ in range(3000)]
+    short = [[["short"] * 10 for _ in range(10)] for _ in range(100)]
+    text = MemoryPart([*short[:50], long, *short[50:]], MARKS)
+    sample = sample_stretches(text, max_tokens=8000)
+    is_long = [document[0][0] == "long" for document in sample]
+    assert np.mean(is_long) == pytest.approx(0.75, abs=0.05)
+    num_tokens = sum(len(sentence) for document in sample for sentence in document)
+    assert 5000 <= num_tokens <= 8000
+
+
+def test_a_long_sentence_is_read_once():
+    text = MemoryPart([[["a"] * 1000, ["b"] * 5], [["c"] * 4]], MARKS)
+    sample = sample_stretches(text, max_tokens=5000)
+    assert sample == [[["a"] * 1000]]
+    assert sample_stretches(MemoryPart([], MARKS), max_tokens=100) == []

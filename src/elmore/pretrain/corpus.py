@@ -173,13 +173,20 @@ class CorpusPart:
 
         However long the document is, no more of it is read.
         """
-        first, end = map(int, self._document_starts[number : number + 2])
-        first_end = int(self.sentence_bounds(np.array([first]))[1][0])
+        return self.stretch(int(self._document_starts[number]), max_tokens=max_tokens)
+
+    def stretch(self, offset: int, *, max_tokens: int) -> list[list[str]]:
+        """Return a symbol's sentence and those after it in its document, as many as `beginning`."""
+        number = int(np.searchsorted(self._document_starts, offset, side="right"))
+        first_start, first_end = (
+            int(bounds[0]) for bounds in self.sentence_bounds(np.array([offset]))
+        )
         # A sentence has at least one token, so its markers are at most two thirds of its symbols.
-        stop = min(end, max(first_end, first + 3 * max_tokens))
+        stop = max(first_end, first_start + 3 * max_tokens)
+        stop = min(stop, int(self._document_starts[number]))
         taken: list[list[str]] = []
         num_tokens = 0
-        for sentence in self._read_sentences(first, stop)[0]:
+        for sentence in self._read_sentences(first_start, stop)[0]:
             num_tokens += len(sentence)
             if taken and num_tokens > max_tokens:
                 break

@@ -13,13 +13,15 @@ from elmore.pretrain.network import find_log_shares
 from elmore.pretrain.perplexity import LossTotals
 from elmore.pretrain.reader import Document
 from elmore.pretrain.rest_state import (
+    MeasureFrom,
     StartReport,
+    choose_strength,
     compare_starts,
     compute_rest_state,
     store_rest_state,
 )
 from elmore.pretrain.run import MODEL, Run
-from elmore.pretrain.sample import sample_documents
+from elmore.pretrain.sample import sample_documents, sample_stretches
 from elmore.weights.json_file import write_json
 from elmore.weights.language_model import LanguageModel
 
@@ -86,14 +88,16 @@ def _rest(run: Run, documents: Sequence[Document]) -> StartReport | None:
     bilm = run.trainer.elmo.bilm
     found = run.group.first_does(lambda: _find_rest(run))
     shared = run.group.share_tensors(dict(zip(("hidden", "cell"), found or (), strict=False)))
-    rest = shared["hidden"].to(bilm.initial_hidden), shared["cell"].to(bilm.initial_cell)
-    starts = None
-    if documents:
-        starts = compare_starts(
-            lambda state, initial: run.measure(documents, state=state, initial_state=initial),
-            bilm=bilm,
-            rest=rest,
-        )
+    mean = shared["hidden"].to(bilm.initial_hidden), shared["cell"].to(bilm.initial_cell)
+    if not documents:
+        store_rest_state(bilm, *mean)
+        return None
+
+    def measure(text: Sequence[Document]) -> MeasureFrom:
+        return lambda state, initial: run.measure(text, state=state, initial_state=initial)
+
+    rest = choose_strength(measure(_sample_for_choice(run)), mean)
+    starts = compare_starts(measure(documents), bilm=bilm, rest=rest)
     store_rest_state(bilm, *rest)
     return starts
 
@@ -101,6 +105,16 @@ def _rest(run: Run, documents: Sequence[Document]) -> StartReport | None:
 def _find_rest(run: Run) -> tuple[Tensor, Tensor]:
     text = sample_documents(run.corpus.train, max_tokens=run.settings.run.rest_tokens)
     return compute_rest_state(run.trainer.elmo.bilm, run.trainer.elmo.speller, text)
+
+
+def _sample_for_choice(run: Run) -> list[Document]:
+    """Return held-out text in which ordinary documents and ordinary tokens count alike.
+
+    Of articles and books most documents are articles, and most tokens the books'.
+    """
+    heldout, max_tokens = run.corpus.heldout, run.settings.run.heldout_tokens // 2
+    by_documents = sample_documents(heldout, max_tokens=max_tokens)
+    return by_documents + sample_stretches(heldout, max_tokens=max_tokens)
 
 
 def save_model(run: Run, report: RunReport) -> None:

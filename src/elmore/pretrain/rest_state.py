@@ -1,7 +1,8 @@
 """The state that LSTMs have between sentences, from which a text without a past is read best.
 
 A biLM trained with its state carried on has never seen zeros in the middle of its training. The
-mean of its states at sentence ends is a start it knows better.
+mean of its states at sentence ends is a start it knows better; but the mean of unlike texts is the
+state of none of them, so how far to go from zeros towards it is measured.
 
 Shapes: L LSTM layers, D one direction, C cells.
 """
@@ -19,6 +20,12 @@ from elmore.model.state import BiLMState, repeat_state
 from elmore.pretrain.perplexity import LossTotals
 from elmore.pretrain.reader import Document, DocumentReader, take_documents, zero_state
 from elmore.text.batches import Speller
+
+# How a text is predicted, by policy and initial state.
+MeasureFrom = Callable[[StatePolicy, BiLMState], LossTotals]
+
+# How far from zeros to the mean; zeros are among them, so that no rest state does harm.
+STRENGTHS = (1.0, 0.75, 0.5, 0.25, 0.0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,8 +78,18 @@ def store_rest_state(bilm: BiLM, hidden: Tensor, cell: Tensor) -> None:
         buffer.copy_(state)
 
 
+def choose_strength(measure: MeasureFrom, mean: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+    """Return the part of a mean state from which sentences without a past are predicted best."""
+    starts = [(mean[0] * strength, mean[1] * strength) for strength in STRENGTHS]
+
+    def predict_from(start: tuple[Tensor, Tensor]) -> float:
+        return measure(StatePolicy.RESET, repeat_state(*start, 1)).perplexity
+
+    return min(starts, key=predict_from)
+
+
 def compare_starts(
-    measure: Callable[[StatePolicy, BiLMState], LossTotals],
+    measure: MeasureFrom,
     *,
     bilm: BiLM,
     rest: tuple[Tensor, Tensor],

@@ -1,6 +1,8 @@
-"""Take a bounded amount of text from a part: the beginnings of documents spread over it."""
+"""Take a bounded amount of text from a part, spread over it by documents or by tokens."""
 
 import math
+
+import numpy as np
 
 from elmore.pretrain.corpus import CorpusPart
 from elmore.pretrain.reader import Document
@@ -24,3 +26,18 @@ def sample_documents(part: CorpusPart, *, max_tokens: int) -> list[Document]:
         part.beginning(place * part.num_documents // number, max_tokens=room)
         for place in range(number)
     ]
+
+
+def sample_stretches(part: CorpusPart, *, max_tokens: int) -> list[Document]:
+    """Return stretches of text, evenly spread over all tokens, of about `max_tokens` in all.
+
+    Long documents have more of them: what is found is what an ordinary token would show, where
+    `sample_documents` shows an ordinary document.
+    """
+    if not part.num_symbols:
+        return []
+    num_stretches = math.ceil(min(max_tokens, part.num_tokens) / LEAST_TOKENS)
+    edges = np.linspace(0, part.num_symbols, num_stretches, endpoint=False).astype(np.int64)
+    # Two edges in one long sentence would read it twice.
+    starts = np.unique(part.sentence_bounds(edges)[0])
+    return [part.stretch(int(start), max_tokens=LEAST_TOKENS) for start in starts]

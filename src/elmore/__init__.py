@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from elmore.embed.vector_file import read_vectors
     from elmore.model.elmo import Elmo
     from elmore.model.scalar_mix import ScalarMix
+    from elmore.tasks.fit.folder import load_task_model
     from elmore.weights.elmo_model import ElmoModel
     from elmore.weights.loading import load_model
 
@@ -31,6 +32,7 @@ __all__ = [
     "embed_to_file",
     "load",
     "load_model",
+    "load_task_model",
     "read_vectors",
 ]
 
@@ -43,6 +45,7 @@ _HOMES = {
     "embed_to_file": "elmore.embed.job",
     "load": "elmore.embed.embedder",
     "load_model": "elmore.weights.loading",
+    "load_task_model": "elmore.tasks.fit.folder",
     "read_vectors": "elmore.embed.vector_file",
 }
 

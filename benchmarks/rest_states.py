@@ -9,6 +9,7 @@ tokens. Prints a Markdown table of perplexities, every sentence read by itself.
 """
 
 import argparse
+import math
 from pathlib import Path
 
 from torch import Tensor
@@ -51,7 +52,7 @@ def scale(state: State, strength: float) -> State:
 def take_sentences(path: Path, *, max_tokens: int) -> list[list[str]]:
     """Return sentences from all over a text, of about so many tokens."""
     sentences = [sentence for sentence in read_sentences(path, form=guess_form(path)) if sentence]
-    step = max(1, sum(map(len, sentences)) // max_tokens)
+    step = math.ceil(sum(map(len, sentences)) / max_tokens)
     return sentences[::step]
 
 

@@ -130,7 +130,7 @@ def show_facts(model: Path) -> str:
             f"{characters['num_highway_layers']} highway layer(s)",
         ),
         ("softmax", f"{softmax['num_words']:,} words"),
-        ("trained", f"{softmax['run']['tokens'] / 1e6:.1f} million tokens read"),
+        ("read", f"{softmax['run']['tokens'] / 1e6:.1f} million tokens and ends of sentences"),
         ("files", f"{size / 1e6:.1f} MB of weights, stored as {config['store']}"),
     ]
     return "\n".join(["| | |", "|---|---|", *(f"| {name} | {value} |" for name, value in rows)])

@@ -20,7 +20,8 @@ def test_from_a_model_and_a_corpus_to_a_table(tmp_path, monkeypatch, capsys):
     assert heading == "| start | text.txt |"
     names, values = zip(*(line.split("|")[1:3] for line in (own, zeros, *others)), strict=True)
     assert [name.strip() for name in names[:3]] == ["the model's own", "zeros", "mean by documents"]
-    assert len(set(values)) == len(values) == 6
+    assert len(values) == 6
+    assert len(set(values)) == 4  # all of this small corpus is in either sample
 
 
 def test_sentences_come_from_all_over(tmp_path):

@@ -87,7 +87,7 @@ def test_the_report_is_json_when_asked(folder, elmore_command):
     report = train(elmore_command, folder, "--json").json
     assert report["step"] > 0
     assert report["heldout"]["perplexity"] > 1
-    assert set(report["cold_start"]) == {"zeros", "rest", "carried"}
+    assert set(report["cold_start"]) == {"zeros", "rest", "carried", "rest_strength"}
     settings = json.loads((folder / "run" / "settings.json").read_text())
     assert settings["training"]["rows"] == 4
 

@@ -19,6 +19,8 @@ from elmore.pretrain.gradient_sum import divide
 from elmore.pretrain.metrics import MetricsLog
 from elmore.pretrain.objective import Objective
 from elmore.pretrain.perplexity import measure_losses
+from elmore.pretrain.rest_state import STRENGTHS
+from elmore.pretrain.sample import sample_stretches
 from elmore.pretrain.trainer import Trainer
 from tests.pretrain.processes import Place, command, find_port, finish, needs_fork
 from tests.pretrain.runs import assert_same_bits, last_tensors
@@ -87,10 +89,16 @@ def test_held_out_text_is_divided_among_the_processes(place):
         [int(line) for line in (place.folder / f"measured-{rank}").read_text().split()]
         for rank in range(2)
     ]
-    num_documents = open_corpus(place.folder / "corpus").heldout.num_documents
-    assert num_documents > 2
-    assert [sum(both) for both in zip(*counts, strict=True)] == [num_documents] * len(counts[0])
-    assert max(counts[0]) - min(counts[1]) <= 1
+    heldout = open_corpus(place.folder / "corpus").heldout
+    assert heldout.num_documents > 2
+    # While training, to choose a rest state (which also reads stretches), and at the end.
+    num_choosing = heldout.num_documents + len(sample_stretches(heldout, max_tokens=10_000))
+    assert [sum(both) for both in zip(*counts, strict=True)] == [
+        heldout.num_documents,
+        *[num_choosing] * len(STRENGTHS),
+        *[heldout.num_documents] * 3,
+    ]
+    assert all(abs(first - second) <= 1 for first, second in zip(*counts, strict=True))
 
 
 def test_stopped_processes_go_on_to_the_same_bits_and_others_to_nearly_the_same(place, runs):

@@ -1,4 +1,4 @@
-"""The rest state is the mean state at sentence ends, and a model begins from it once stored."""
+"""The rest state is a part of the mean state at sentence ends; once stored, models begin there."""
 
 import numpy as np
 import pytest
@@ -93,7 +93,7 @@ def test_a_format_without_a_place_for_it_refuses_the_model(tmp_path):
         write_bilm_tf(make_language_model().elmo, tmp_path / "weights.hdf5")
 
 
-@pytest.mark.parametrize("wanted", [0.0, 0.25, 0.5, 1.0])
+@pytest.mark.parametrize("wanted", [0.0, 0.25, 0.5, 0.75, 1.0])
 def test_as_much_of_the_mean_is_kept_as_predicts_single_sentences_best(wanted):
     mean = torch.full((2, 1, 3), 4.0), torch.full((2, 1, 5), 8.0)
     policies = set()
@@ -106,13 +106,16 @@ def test_as_much_of_the_mean_is_kept_as_predicts_single_sentences_best(wanted):
         loss = float(distance) + 1
         return LossTotals(forward_lm=loss, backward_lm=loss, num_predictions=1)
 
-    hidden, cell = choose_strength(measure, mean)
-    assert torch.equal(hidden, mean[0] * wanted)
-    assert torch.equal(cell, mean[1] * wanted)
+    assert choose_strength(measure, mean) == wanted
     assert policies == {StatePolicy.RESET}
 
 
-def test_where_nothing_helps_the_mean_is_kept():
+def test_where_nothing_helps_the_mean_is_kept_and_what_is_no_number_is_not():
     mean = torch.ones(2, 1, 3), torch.ones(2, 1, 5)
     same = LossTotals(forward_lm=1.0, backward_lm=1.0, num_predictions=1)
-    assert choose_strength(lambda _policy, _initial: same, mean)[0].sum() == 6
+    broken = LossTotals(forward_lm=float("nan"), backward_lm=1.0, num_predictions=1)
+    assert choose_strength(lambda _policy, _initial: same, mean) == 1.0
+    assert (
+        choose_strength(lambda _, initial: broken if initial.hidden.sum() > 5 else same, mean)
+        == 0.75
+    )

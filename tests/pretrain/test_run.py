@@ -2,18 +2,21 @@
 
 import json
 import signal
+from types import SimpleNamespace
 
 import pytest
 import torch
 
 import elmore
+from elmore.config import StatePolicy
 from elmore.errors import ConfigError, DataError
-from elmore.pretrain import checkpoint
+from elmore.pretrain import checkpoint, finish
 from elmore.pretrain import run as run_module
 from elmore.pretrain.metrics import read_metrics
 from elmore.pretrain.perplexity import measure_losses
 from elmore.pretrain.pretrain import pretrain_model
 from elmore.pretrain.run import StoppedError
+from elmore.pretrain.sample import sample_documents
 from elmore.pretrain.settings import read_settings
 from elmore.pretrain.stopping import listening
 from elmore.weights.language_model import load_language_model
@@ -135,6 +138,50 @@ def test_the_model_is_ready_for_use_and_says_how_it_was_made(tmp_path):
     assert f"{report.heldout.perplexity:.2f}" in card
     assert "20, each of 4 rows x 5 symbols" in card
     assert json.loads((tmp_path / "report.json").read_text())["tokens"] == report.tokens
+
+
+@pytest.mark.parametrize("strength", [0.25, 1.0])
+def test_the_part_of_the_mean_that_was_chosen_is_measured_and_saved(
+    tmp_path, monkeypatch, strength
+):
+    chosen_by = []
+
+    def choose(measure, mean):
+        chosen_by.append((measure, mean))
+        return strength
+
+    monkeypatch.setattr(finish, "choose_strength", choose)
+    report = run(tmp_path)
+    saved = load_language_model(tmp_path / "model")
+    ((_, (hidden, _)),) = chosen_by
+    torch.testing.assert_close(saved.elmo.bilm.initial_hidden, strength * hidden)
+    assert report.starts.strength == strength
+    documents = list(corpus().heldout.documents())
+    found = measure_losses(
+        saved.elmo, saved.softmax, saved.words, documents=documents, state=StatePolicy.RESET
+    )
+    assert found.perplexity == pytest.approx(report.starts.rest.perplexity, rel=1e-6)
+
+
+def test_a_rest_state_is_chosen_however_little_text_is_held_out(tmp_path):
+    assert run(tmp_path, "run.heldout_tokens=1").starts is not None
+
+
+def test_long_documents_and_short_ones_count_in_the_choice_of_a_rest_state():
+    long = "\n".join(["long"] * 5000)
+    text = "\n\n".join(["\n".join(["short"] * 20)] * 100 + [long])
+    memory = make_corpus("a b", text)
+    settings = SimpleNamespace(run=SimpleNamespace(heldout_tokens=4000))
+    sample = finish._sample_for_choice(SimpleNamespace(corpus=memory, settings=settings))
+    tokens = [token for document in sample for sentence in document for token in sentence]
+    by_documents = [
+        token
+        for document in sample_documents(memory.heldout, max_tokens=2000)
+        for sentence in document
+        for token in sentence
+    ]
+    assert by_documents.count("long") / len(by_documents) < 0.2
+    assert 0.5 < tokens.count("long") / len(tokens) < 0.8
 
 
 def test_the_rest_state_is_where_sentences_begin(tmp_path):

@@ -111,7 +111,10 @@ def print_report(report: "RunReport", *, as_json: bool) -> None:
     if report.starts is not None:
         rows += [
             ("every sentence from zeros", report.starts.zeros),
-            ("every sentence from the rest state", report.starts.rest),
+            (
+                f"every sentence from the rest state ({report.starts.strength:.0%} of the mean)",
+                report.starts.rest,
+            ),
         ]
     for name, totals in rows:
         if totals is not None:

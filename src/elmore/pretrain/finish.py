@@ -1,5 +1,6 @@
 """The end of a run: last measurements, the rest state, and a model folder with a filled card."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -57,6 +58,7 @@ class RunReport:
                 "zeros": _describe(self.starts.zeros),
                 "rest": _describe(self.starts.rest),
                 "carried": _describe(self.starts.carried),
+                "rest_strength": self.starts.strength,
             },
         }
 
@@ -96,10 +98,11 @@ def _rest(run: Run, documents: Sequence[Document]) -> StartReport | None:
     def measure(text: Sequence[Document]) -> MeasureFrom:
         return lambda state, initial: run.measure(text, state=state, initial_state=initial)
 
-    rest = choose_strength(measure(_sample_for_choice(run)), mean)
+    strength = choose_strength(measure(_sample_for_choice(run)), mean)
+    rest = mean[0] * strength, mean[1] * strength
     starts = compare_starts(measure(documents), bilm=bilm, rest=rest)
     store_rest_state(bilm, *rest)
-    return starts
+    return replace(starts, strength=strength)
 
 
 def _find_rest(run: Run) -> tuple[Tensor, Tensor]:
@@ -108,11 +111,11 @@ def _find_rest(run: Run) -> tuple[Tensor, Tensor]:
 
 
 def _sample_for_choice(run: Run) -> list[Document]:
-    """Return held-out text in which ordinary documents and ordinary tokens count alike.
+    """Return held-out text: beginnings of documents, and stretches from all over.
 
     Of articles and books most documents are articles, and most tokens the books'.
     """
-    heldout, max_tokens = run.corpus.heldout, run.settings.run.heldout_tokens // 2
+    heldout, max_tokens = run.corpus.heldout, math.ceil(run.settings.run.heldout_tokens / 2)
     by_documents = sample_documents(heldout, max_tokens=max_tokens)
     return by_documents + sample_stretches(heldout, max_tokens=max_tokens)
 

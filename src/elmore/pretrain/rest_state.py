@@ -7,6 +7,7 @@ state of none of them, so how far to go from zeros towards it is measured.
 Shapes: L LSTM layers, D one direction, C cells.
 """
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
@@ -24,7 +25,8 @@ from elmore.text.batches import Speller
 # How a text is predicted, by policy and initial state.
 MeasureFrom = Callable[[StatePolicy, BiLMState], LossTotals]
 
-# How far from zeros to the mean; zeros are among them, so that no rest state does harm.
+# How far from zeros to the mean. Zeros are among them: on the text by which it is chosen, a rest
+# state does no harm.
 STRENGTHS = (1.0, 0.75, 0.5, 0.25, 0.0)
 
 
@@ -35,6 +37,7 @@ class StartReport:
     zeros: LossTotals  # every sentence from zeros
     rest: LossTotals  # every sentence from the rest state
     carried: LossTotals  # every sentence from the one before it, a document from the rest state
+    strength: float = 1.0  # how much of the mean state the rest state is
 
 
 def compute_rest_state(
@@ -78,14 +81,15 @@ def store_rest_state(bilm: BiLM, hidden: Tensor, cell: Tensor) -> None:
         buffer.copy_(state)
 
 
-def choose_strength(measure: MeasureFrom, mean: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
-    """Return the part of a mean state from which sentences without a past are predicted best."""
-    starts = [(mean[0] * strength, mean[1] * strength) for strength in STRENGTHS]
+def choose_strength(measure: MeasureFrom, mean: tuple[Tensor, Tensor]) -> float:
+    """Return how much of a mean state predicts sentences without a past best."""
 
-    def predict_from(start: tuple[Tensor, Tensor]) -> float:
-        return measure(StatePolicy.RESET, repeat_state(*start, 1)).perplexity
+    def predict_from(strength: float) -> float:
+        start = repeat_state(mean[0] * strength, mean[1] * strength, 1)
+        perplexity = measure(StatePolicy.RESET, start).perplexity
+        return math.inf if math.isnan(perplexity) else perplexity
 
-    return min(starts, key=predict_from)
+    return min(STRENGTHS, key=predict_from)
 
 
 def compare_starts(

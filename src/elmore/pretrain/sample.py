@@ -1,6 +1,7 @@
 """Take a bounded amount of text from a part, spread over it by documents or by tokens."""
 
 import math
+from itertools import count
 
 import numpy as np
 
@@ -9,6 +10,7 @@ from elmore.pretrain.reader import Document
 
 # Less of a document says little about how state is carried.
 LEAST_TOKENS = 200
+GOLDEN_SHARE = (5**0.5 - 1) / 2
 
 
 def sample_documents(part: CorpusPart, *, max_tokens: int) -> list[Document]:
@@ -34,10 +36,17 @@ def sample_stretches(part: CorpusPart, *, max_tokens: int) -> list[Document]:
     Long documents have more of them: what is found is what an ordinary token would show, where
     `sample_documents` shows an ordinary document.
     """
-    if not part.num_symbols:
-        return []
-    num_stretches = math.ceil(min(max_tokens, part.num_tokens) / LEAST_TOKENS)
-    edges = np.linspace(0, part.num_symbols, num_stretches, endpoint=False).astype(np.int64)
-    # Two edges in one long sentence would read it twice.
-    starts = np.unique(part.sentence_bounds(edges)[0])
-    return [part.stretch(int(start), max_tokens=LEAST_TOKENS) for start in starts]
+    if max_tokens >= part.num_tokens:
+        return list(part.documents())
+    taken: dict[int, Document] = {}  # by where they begin, so that no sentence begins two
+    num_tokens = 0
+    for number in count():
+        # Multiples of this share fall evenly, however many of them there will be.
+        offset = int(number * GOLDEN_SHARE % 1 * part.num_symbols)
+        start = int(part.sentence_bounds(np.array([offset]))[0][0])
+        if start not in taken:
+            taken[start] = part.stretch(start, max_tokens=LEAST_TOKENS)
+            num_tokens += sum(map(len, taken[start]))
+        if num_tokens >= max_tokens:
+            break
+    return [taken[start] for start in sorted(taken)]

@@ -33,8 +33,8 @@ def sample_documents(part: CorpusPart, *, max_tokens: int) -> list[Document]:
 def sample_stretches(part: CorpusPart, *, max_tokens: int) -> list[Document]:
     """Return stretches of text, evenly spread over all tokens, of about `max_tokens` in all.
 
-    Long documents have more of them: what is found is what an ordinary token would show, where
-    `sample_documents` shows an ordinary document.
+    Long documents have more of them, where `sample_documents` takes each document alike. A stretch
+    ends with its document, so documents shorter than one have less than their share.
     """
     if max_tokens >= part.num_tokens:
         return list(part.documents())

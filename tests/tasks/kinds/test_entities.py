@@ -214,7 +214,7 @@ def test_settings_are_taken_as_toml_gives_them():
 def test_settings_reach_the_network(uses_crf):
     settings = {"hidden_dim": 7, "num_layers": 2, "dropout": 0.25, "uses_crf": uses_crf}
     network = make_task(**settings).build(make_tokens(), labels=("iob2", "LOC", "PER"))
-    assert (network.encoder.output_dim, len(network.encoder.layers)) == (14, 2)
+    assert (network.encoder.output_dim, len(network.encoder.rightward)) == (14, 2)
     assert network.dropout.p == network.encoder.dropout.rate == 0.25
     assert network.uses_crf is uses_crf
     assert network.scorer.out_features == 9

@@ -154,7 +154,7 @@ def test_settings_reach_the_network():
     network = RoleTask(settings).build(TokenInput(words=torch.randn(4, 6)), labels=("O", "B-V"))
     assert network.marks.embedding_dim == 5
     assert network.linear.in_features == 7
-    assert [layer.dropout for layer in network.encoder.layers] == [0.25] * 3
+    assert [layer.dropout.rate for layer in network.encoder.layers] == [0.25] * 3
 
 
 def make_sentence(generator):

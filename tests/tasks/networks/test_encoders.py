@@ -1,9 +1,16 @@
 import pytest
 import torch
 from torch import nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from torch.testing import assert_close
 
-from elmore.tasks.networks.encoders import BiLSTM, SentenceDropout, read_packed, start_lstm
+from elmore.tasks.networks.encoders import (
+    BiLSTM,
+    SentenceDropout,
+    find_turned_places,
+    start_lstm,
+    turn,
+)
 
 LENGTHS = torch.tensor([2, 5, 1])
 
@@ -36,6 +43,13 @@ def test_both_directions_read_to_the_end():
     assert not x.grad[1, 1:].any(), "the forward half never sees the right"
     first_place[3:].sum().backward()
     assert x.grad[1, 4].any()
+
+
+def test_sentences_are_turned_by_their_own_length():
+    turned = find_turned_places(torch.tensor([2, 3, 1]), 4)
+    assert turned.tolist() == [[1, 0, 2, 3], [2, 1, 0, 3], [0, 1, 2, 3]]
+    x = torch.randn(3, 4, 2)
+    assert torch.equal(turn(turn(x, turned), turned), x)
 
 
 def test_gradients_reach_all_weights():
@@ -75,4 +89,18 @@ def test_a_start_forgets_nothing_and_keeps_lengths():
         assert bias.tolist() == [0.0] * 3 + [1.0] * 3 + [0.0] * 6
         for gate in getattr(lstm, f"weight_hh_{suffix}").chunk(4):
             assert_close(gate @ gate.T, torch.eye(3))
-    assert read_packed(lstm, sentences(), LENGTHS).shape == (3, 5, 6)
+
+
+def test_torch_reads_packed_sentences_the_same():
+    own = BiLSTM(input_dim=4, hidden_dim=3)
+    lstm = nn.LSTM(4, 3, bidirectional=True, batch_first=True)
+    weights = {f"{name}_reverse": tensor for name, tensor in own.leftward[0].named_parameters()}
+    lstm.load_state_dict({**dict(own.rightward[0].named_parameters()), **weights})
+    x = sentences()
+    packed = pack_padded_sequence(x, LENGTHS, batch_first=True, enforce_sorted=False)
+    expected, _ = pad_packed_sequence(lstm(packed)[0], batch_first=True)
+    assert_close(own(x, LENGTHS), expected)
+    own(x, LENGTHS).square().sum().backward()
+    expected.square().sum().backward()
+    for name, tensor in own.leftward[0].named_parameters():
+        assert_close(tensor.grad, getattr(lstm, f"{name}_reverse").grad)

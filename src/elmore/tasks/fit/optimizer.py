@@ -36,7 +36,9 @@ class TaskOptimizer:
         ]
         self._weights = [weight for group in self._groups for weight in group]
         self._adam = torch.optim.AdamW(
-            [{"params": weights} for weights in self._groups], weight_decay=training.weight_decay
+            [{"params": weights} for weights in self._groups],
+            weight_decay=training.weight_decay,
+            fused=True,
         )
 
     def unfreeze(self, epoch: float) -> int:

@@ -10,16 +10,15 @@ the same token. Their dropout takes numbers out of y, the same for all tokens of
 does here on the way up, but what a cell remembers is thinned out by dropping recurrent weights, the
 same for all tokens of a batch (Merity et al., 2018).
 
-Shapes: B sentences, T tokens of the longest, N tokens of all, D input, H hidden.
+Shapes: B sentences, T tokens of the longest, D input, H hidden.
 """
 
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn import functional
-from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
-from elmore.tasks.networks.encoders import start_lstm
+from elmore.tasks.networks.encoders import SentenceDropout, find_turned_places, make_lstm, turn
 
 
 class AlternatingLSTM(nn.Module):
@@ -41,20 +40,13 @@ class AlternatingLSTM(nn.Module):
 
     def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
         """Map (B, T, D) to (B, T, H), zero where there is no token."""
-        # Packed from here to the end: padding is never computed, and to turn is to reorder rows.
-        packed = _pack(x, lengths)
-        turned = find_turned_rows(lengths)
-        rows, is_turned = packed.data, False
+        turned = find_turned_places(lengths, x.shape[1])
         for number, layer in enumerate(self.layers):
-            if number > 0:
-                rows, is_turned = rows[turned], not is_turned
-            rows = layer(rows, packed)
-        if is_turned:
-            rows = rows[turned]
-        output, _ = pad_packed_sequence(
-            packed._replace(data=rows), batch_first=True, total_length=x.shape[1]
-        )
-        return output
+            x = layer(x if number == 0 else turn(x, turned))
+        if len(self.layers) % 2 == 0:
+            x = turn(x, turned)
+        is_behind = torch.arange(x.shape[1], device=x.device) >= lengths[:, None]
+        return x.masked_fill(is_behind.unsqueeze(2), 0.0)
 
 
 class HighwayLSTM(nn.Module):
@@ -62,51 +54,23 @@ class HighwayLSTM(nn.Module):
 
     def __init__(self, *, input_dim: int, hidden_dim: int, dropout: float = 0.0) -> None:
         super().__init__()
-        self.lstm = nn.LSTM(input_dim, hidden_dim)
+        self.lstm = make_lstm(input_dim, hidden_dim)
         self.gate = nn.Linear(input_dim + hidden_dim, hidden_dim)
         self.around = nn.Linear(input_dim, hidden_dim, bias=False)
-        self.dropout = dropout
-        start_lstm(self.lstm)
+        self.dropout = SentenceDropout(dropout)
         nn.init.xavier_uniform_(self.gate.weight)
         nn.init.zeros_(self.gate.bias)
         nn.init.orthogonal_(self.around.weight)
 
-    def forward(self, rows: Tensor, packing: PackedSequence) -> Tensor:
-        """Map (N, D) to (N, H), rows of `packing`: each sentence's in the order of reading."""
-        output = self._read(packing._replace(data=rows))
-        gate = self.gate(torch.cat([rows, output], dim=-1)).sigmoid()
-        mixed = gate * output + (1 - gate) * self.around(rows)
-        if not self.training or not self.dropout:
-            return mixed
-        num_sentences = int(packing.batch_sizes[0])
-        kept = functional.dropout(mixed.new_ones(num_sentences, mixed.shape[1]), self.dropout)
-        # Packed rows are the first tokens of all sentences, then the second tokens, and so on.
-        return mixed * torch.cat([kept[:size] for size in packing.batch_sizes.tolist()])
+    def forward(self, x: Tensor) -> Tensor:
+        """Map (B, T, D), in the order of reading, to (B, T, H)."""
+        output = self._read(x)
+        gate = self.gate(torch.cat([x, output], dim=-1)).sigmoid()
+        return self.dropout(gate * output + (1 - gate) * self.around(x))
 
-    def _read(self, packed: PackedSequence) -> Tensor:
-        if not self.training or not self.dropout:
-            return self.lstm(packed)[0].data
+    def _read(self, x: Tensor) -> Tensor:
+        if not self.training or not self.dropout.rate:
+            return self.lstm(x)[0]
         recurrent = self.lstm.get_parameter("weight_hh_l0")  # (4H, H)
-        thinned = {"weight_hh_l0": functional.dropout(recurrent, self.dropout)}
-        return functional_call(self.lstm, thinned, (packed,))[0].data
-
-
-def find_turned_rows(lengths: Tensor) -> Tensor:
-    """Return (N,): for each packed row, the one that takes its place when sentences are turned.
-
-    Each is turned by its own length, so that it still begins where it began; to turn twice is to
-    do nothing.
-    """
-    places = torch.arange(int(lengths.max()), device=lengths.device)
-    firsts = (lengths.cumsum(dim=0) - lengths)[:, None]
-    numbers = firsts + places  # (B, T), of the tokens, counted through all sentences
-    # Behind a sentence's end the number is wrong, but packing leaves it out.
-    backwards = firsts + lengths[:, None] - 1 - places
-    order = _pack(numbers, lengths).data  # (N,), the token in each row
-    row_of = torch.empty_like(order)
-    row_of[order] = torch.arange(len(order), device=order.device)
-    return row_of[_pack(backwards, lengths).data]
-
-
-def _pack(x: Tensor, lengths: Tensor) -> PackedSequence:
-    return pack_padded_sequence(x, lengths.cpu(), batch_first=True, enforce_sorted=False)
+        thinned = {"weight_hh_l0": functional.dropout(recurrent, self.dropout.rate)}
+        return functional_call(self.lstm, thinned, (x,))[0]

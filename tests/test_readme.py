@@ -47,6 +47,7 @@ def folder(tmp_path, monkeypatch):
     (tmp_path / "texts" / "a.txt.gz").write_bytes(gzip.compress("\n".join(documents).encode()))
     (tmp_path / "abstracts.txt").write_text("\n".join(["We parse .\nThe parser is new .\n"] * 60))
     write_probe_data(tmp_path)
+    write_task_data(tmp_path)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -64,6 +65,17 @@ def write_probe_data(folder):
         '<instance id="d.s.t" lemma="bank" pos="NOUN">bank</instance></sentence></text></corpus>'
     )
     (folder / "senseval2.gold.key.txt").write_text("d.s.t bank%1:17:01::\n")
+
+
+def write_task_data(folder):
+    (folder / "conll2003").mkdir()
+    for part in ("train", "testa", "testb"):
+        sentence = "Ann NNP I-NP I-PER\nlives VBZ I-VP O\nin IN I-PP O\nRome NNP I-NP I-LOC\n\n"
+        (folder / "conll2003" / f"eng.{part}").write_text(sentence * 4)
+    (folder / "glove.6B.50d.txt").write_text("".join(f"{w} {'0.5 ' * 50}\n" for w in ("in", "a")))
+    (folder / "letter.txt").write_text("Ann lives in Rome .\n")
+    for name in ("reviews", "dev"):
+        (folder / f"{name}.tsv").write_text("a good book\tgood\na bad one\tbad\n" * 30)
 
 
 def test_the_commands_of_the_readme_run(folder, elmore_command):

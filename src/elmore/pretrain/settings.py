@@ -8,7 +8,13 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from elmore.config import check_range, is_number, read_choice, read_section
+from elmore.config import (
+    check_number,
+    check_positive,
+    check_range,
+    read_choice,
+    read_section,
+)
 from elmore.errors import ConfigError
 
 MAX_COUNT = 1 << 40
@@ -90,10 +96,10 @@ class OptimizerSettings:
         check_range("optimizer.warmup_steps", self.warmup_steps, 0, MAX_COUNT)
         if self.decay_steps is not None:
             check_range("optimizer.decay_steps", self.decay_steps, 0, MAX_COUNT)
-        _check_positive("optimizer.learning_rate", self.learning_rate)
-        _check_positive("optimizer.max_gradient_norm", self.max_gradient_norm)
-        _check_share("optimizer.final_share", self.final_share, most=1.0)
-        _check_share("optimizer.weight_decay", self.weight_decay, most=1.0)
+        check_positive("optimizer.learning_rate", self.learning_rate)
+        check_positive("optimizer.max_gradient_norm", self.max_gradient_norm)
+        check_number("optimizer.final_share", self.final_share, least=0, most=1.0)
+        check_number("optimizer.weight_decay", self.weight_decay, least=0, most=1.0)
         if self.weight_decay and self.name is not OptimizerName.ADAMW:
             raise ConfigError("optimizer.weight_decay is AdamW's; set optimizer.name = 'adamw'")
 
@@ -125,8 +131,8 @@ class TrainingSettings:
         check_range("training.seed", self.seed, 0, 1 << 62)
         if self.max_steps is not None:
             check_range("training.max_steps", self.max_steps, 1, MAX_COUNT)
-        _check_positive("training.num_epochs", self.num_epochs)
-        _check_share("training.dropout", self.dropout, most=0.99)
+        check_positive("training.num_epochs", self.num_epochs)
+        check_number("training.dropout", self.dropout, least=0, most=0.99)
         if self.rows % self.accumulation:
             raise ConfigError(
                 f"training.rows = {self.rows} cannot be read in {self.accumulation} equal parts; "
@@ -162,7 +168,7 @@ class RunSettings:
 
     def __post_init__(self) -> None:
         """Refuse what cannot be."""
-        _check_positive("run.checkpoint_minutes", self.checkpoint_minutes)
+        check_positive("run.checkpoint_minutes", self.checkpoint_minutes)
         for name in (
             "keep_checkpoints",
             "log_steps",
@@ -268,13 +274,3 @@ def apply_change(values: dict[str, Any], change: str) -> None:
         if not isinstance(values, dict):
             raise ConfigError(f"--set {change!r:.80}: {section!r} has no settings of its own")
     values[setting] = value
-
-
-def _check_positive(name: str, value: Any) -> None:
-    if not is_number(value) or value <= 0:
-        raise ConfigError(f"{name} is {value!r:.60}; give a number above 0")
-
-
-def _check_share(name: str, value: Any, *, most: float) -> None:
-    if not is_number(value) or not 0 <= value <= most:
-        raise ConfigError(f"{name} is {value!r:.60}; give a number from 0 to {most}")

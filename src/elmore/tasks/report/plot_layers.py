@@ -32,7 +32,7 @@ def draw_layers(comparison: Comparison) -> Plot | None:
         figure = make_figure(height=0.6 + 0.5 * len(rows))
         axes = figure.subplots()
         for place, row in enumerate(rows):
-            _draw_row(axes, row, place)
+            draw_row(axes, row, place)
             if row.scale is not None:
                 axes.text(num_layers - 0.42, place, f"× {row.scale:.2f}", va="center")
         axes.set_xlim(-0.5, num_layers - 0.5)
@@ -56,7 +56,8 @@ def draw_layers(comparison: Comparison) -> Plot | None:
     )
 
 
-def _draw_row(axes: "Axes", row: LayerRow, place: int) -> None:
+def draw_row(axes: "Axes", row: LayerRow, place: int) -> None:
+    """Draw the cells of one mix, the darker the more a layer has of it."""
     for layer, (mean, deviation) in enumerate(zip(row.means, row.deviations, strict=True)):
         part = min(max(mean, 0.0), 1.0)
         color = tuple(a + part * (b - a) for a, b in zip(LIGHT, DARK, strict=True))

@@ -46,7 +46,14 @@ _KNOWN = {
         learns_shares=False,
     ),
     "finetuned": Variant(
-        name="fine-tuned ELMo", label="fine-tuned", after_with="ELMo fine-tuned on the task's text"
+        name="ELMo that learns with the task",
+        label="learns too",
+        after_with="ELMo that learns with the task",
+    ),
+    "domain": Variant(
+        name="ELMo that read the task's text first",
+        label="domain",
+        after_with="ELMo that read the task's text first",
     ),
 }
 

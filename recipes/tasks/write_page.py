@@ -1,0 +1,255 @@
+"""Put what comparisons found into docs/tasks.md, and their reports beside it.
+
+    python recipes/tasks/write_page.py comparisons
+
+Reads comparisons/NAME/report.json for every name of TASKS that is there; without an argument, those
+that docs/tasks has. A table stands between <!-- NAME --> and <!-- end -->.
+"""
+
+import json
+import re
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from elmore.tasks.report.drawing import make_figure, plot_settings, to_svg
+from elmore.tasks.report.layers import LayerRow, find_layer_rows, name_layer
+from elmore.tasks.report.plot_layers import draw_row
+from elmore.tasks.report.plot_sample_efficiency import draw_sample_efficiency
+from elmore.tasks.report.result_files import read_comparison
+from elmore.tasks.report.results import Comparison
+from elmore.tasks.report.summary import Cell, summarize
+from elmore.tasks.report.wording import (
+    NOTHING,
+    format_interval,
+    format_mean,
+    format_percent,
+    format_share,
+    format_signed,
+)
+
+ROOT = Path(__file__).parents[2]
+PAGE, FOLDER = ROOT / "docs" / "tasks.md", ROOT / "docs" / "tasks"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MeasuredTask:
+    """A comparison of the page, and what the paper found with its own model and data."""
+
+    title: str
+    score: str
+    paper: tuple[float, float] | None = None
+    """Without ELMo and with it (Peters et al., 2018, table 1)."""
+    paper_layers: tuple[float, float, float] | None = None
+    """Without, the top layer alone, all layers (table 2, development data)."""
+    paper_places: tuple[float, float, float] | None = None
+    """At the input, both, the output (table 3, development data)."""
+
+
+TASKS = {
+    "squad": MeasuredTask(
+        title="question answering",
+        score="F1",
+        paper=(81.1, 85.8),
+        paper_layers=(80.8, 84.7, 85.2),
+        paper_places=(85.1, 85.6, 84.8),
+    ),
+    "snli": MeasuredTask(
+        title="entailment",
+        score="accuracy",
+        paper=(88.0, 88.7),
+        paper_layers=(88.1, 89.1, 89.5),
+        paper_places=(88.9, 89.5, 88.7),
+    ),
+    "srl": MeasuredTask(
+        title="semantic roles",
+        score="F1",
+        paper=(81.4, 84.6),
+        paper_layers=(81.6, 84.1, 84.8),
+        paper_places=(84.7, 84.3, 80.9),
+    ),
+    "coref": MeasuredTask(title="coreference", score="mean F1", paper=(67.2, 70.4)),
+    "ner": MeasuredTask(title="entities", score="F1", paper=(90.15, 92.22)),
+    "sst": MeasuredTask(title="sentiment", score="accuracy", paper=(51.4, 54.7)),
+    "tags": MeasuredTask(title="parts of speech", score="accuracy"),
+}
+
+
+def collect(folder: Path) -> None:
+    """Copy the reports of comparisons; of paths, which tell of one machine, the names are kept."""
+    FOLDER.mkdir(exist_ok=True)
+    for name in TASKS:
+        path = folder / name / "report.json"
+        if path.is_file():
+            values = json.loads(path.read_text(encoding="utf-8"))
+            words = values["settings"]["words"]
+            words["file"] = words["file"] and Path(words["file"]).name
+            text = json.dumps(values, ensure_ascii=False) + "\n"
+            (FOLDER / f"{name}.json").write_text(text, encoding="utf-8")
+
+
+def write_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table in Markdown, numbers to the right."""
+    marks = ["---", *["---:"] * (len(header) - 1)]
+    return "\n".join(f"| {' | '.join(row)} |" for row in (header, marks, *rows))
+
+
+def find_cells(comparison: Comparison, *, share: float = 1.0) -> dict[str, Cell]:
+    """Return what each variant came to on all training examples, by its name."""
+    return {cell.variant: cell for cell in summarize(comparison) if cell.share == share}
+
+
+def show_gains(found: dict[str, Comparison]) -> str:
+    """Show a row a task: with ELMo at the input, without it, and the paper's."""
+    rows = []
+    for name, comparison in found.items():
+        task, cells = TASKS[name], find_cells(comparison)
+        without, with_elmo = cells["without"], cells["input"]
+        gain = with_elmo.gain
+        assert gain is not None
+        paper = f"{task.paper[0]} → {task.paper[1]}" if task.paper else NOTHING
+        rows.append(
+            [
+                f"{task.title}, {task.score}",
+                f"{without.num_train:,}",
+                show_mean(without),
+                show_mean(with_elmo),
+                f"{format_signed(gain.points, digits=1)} ({format_interval(gain.interval)})",
+                format_percent(gain.error_share),
+                paper,
+            ]
+        )
+    header = ["task", "trained on", "without", "ELMo", "gain (95 %)", "of errors", "the paper"]
+    return write_table(header, rows)
+
+
+def show_mean(cell: Cell | None) -> str:
+    """Write a score with its deviation, if there is one."""
+    return NOTHING if cell is None else format_mean(cell.mean, cell.deviation, digits=1)
+
+
+def show_variants(found: dict[str, Comparison], variants: dict[str, str], *, need: str) -> str:
+    """Show a row for each task that a variant was tried on, a column for each variant."""
+    rows = []
+    for name, comparison in found.items():
+        cells = find_cells(comparison)
+        if need in cells:
+            rows.append([TASKS[name].title, *(show_mean(cells.get(key)) for key in variants)])
+            paper = find_paper(TASKS[name], variants)
+            if paper is not None:
+                rows.append(["the paper's", *paper])
+    return write_table(["", *variants.values()], rows)
+
+
+def find_paper(task: MeasuredTask, variants: dict[str, str]) -> list[str] | None:
+    """Return the paper's row, if it has one for these variants."""
+    known = {}
+    if "top" in variants and task.paper_layers:
+        known = dict(zip(("without", "top", "input"), task.paper_layers, strict=True))
+    elif "output" in variants and task.paper_places:
+        known = dict(zip(("input", "both", "output"), task.paper_places, strict=True))
+    return [f"{known[key]:.1f}" if key in known else NOTHING for key in variants] if known else None
+
+
+LAYERS = {
+    "without": "without",
+    "top": "top layer",
+    "average": "plain average",
+    "input": "learned mix",
+}
+PLACES = {"without": "without", "input": "input", "both": "both", "output": "output"}
+
+
+def show_shares(found: dict[str, Comparison]) -> str:
+    """Show scores by amount of training data, of tasks that have more than one."""
+    rows = []
+    for name, comparison in found.items():
+        if len(comparison.shares) < 2:
+            continue
+        for share in comparison.shares:
+            cells = find_cells(comparison, share=share)
+            if not {"without", "input"} <= cells.keys():
+                continue
+            gain = cells["input"].gain
+            assert gain is not None
+            rows.append(
+                [
+                    TASKS[name].title,
+                    f"{cells['input'].num_train:,} ({format_share(share)})",
+                    show_mean(cells["without"]),
+                    show_mean(cells["input"]),
+                    format_signed(gain.points, digits=1),
+                ]
+            )
+    return write_table(["task", "trained on", "without", "ELMo", "gain"], rows)
+
+
+def show_costs(found: dict[str, Comparison]) -> str:
+    """Show how long a training took, of each task."""
+    rows = []
+    for name, comparison in found.items():
+        for variant in ("without", "input"):
+            runs = comparison.find_runs(variant, 1.0)
+            minutes = sum(run.seconds for run in runs) / len(runs) / 60
+            epochs = sum(len(run.curve) for run in runs) / len(runs)
+            weights = f"{runs[0].num_parameters / 1e6:.2f}M"
+            rows.append([TASKS[name].title, variant, weights, f"{epochs:.0f}", f"{minutes:.1f}"])
+    return write_table(["task", "variant", "weights", "epochs", "minutes"], rows)
+
+
+def draw_mixes(found: dict[str, Comparison], path: Path) -> None:
+    """Draw what each layer has of the mix, a row a task and place (the paper's figure 2)."""
+    rows: list[tuple[str, LayerRow]] = []
+    for name, comparison in found.items():
+        for row in find_layer_rows(comparison, share=1.0):
+            if row.variant in ("input", "output"):
+                rows.append((f"{TASKS[name].title}, {row.place_name}", row))
+    rows.sort(key=lambda pair: pair[1].variant)
+    num_layers = max(len(row.means) for _, row in rows)
+    with plot_settings():
+        figure = make_figure(height=0.6 + 0.36 * len(rows))
+        axes = figure.subplots()
+        for place, (_, row) in enumerate(rows):
+            draw_row(axes, row, place)
+        axes.set_xlim(-0.5, num_layers - 0.5)
+        axes.set_ylim(len(rows) - 0.5, -0.5)
+        axes.set_xticks(range(num_layers), [name_layer(k) for k in range(num_layers)])
+        axes.set_yticks(range(len(rows)), [label for label, _ in rows])
+        axes.tick_params(length=0)
+        axes.spines[:].set_visible(False)
+        path.write_text(to_svg(figure, name="layers"), encoding="utf-8")
+
+
+def fill(page: str, tables: dict[str, str]) -> str:
+    """Put each table between its marks."""
+    for name, table in tables.items():
+        pattern = rf"(<!-- {re.escape(name)} -->\n).*?(<!-- end -->)"
+        page = re.sub(
+            pattern, lambda found, table=table: f"{found[1]}{table}\n{found[2]}", page, flags=re.S
+        )
+    return page
+
+
+def main() -> None:
+    """Collect, and write the page and its pictures."""
+    if len(sys.argv) > 1:
+        collect(Path(sys.argv[1]))
+    paths = {name: FOLDER / f"{name}.json" for name in TASKS}
+    found = {name: read_comparison(path) for name, path in paths.items() if path.is_file()}
+    tables = {
+        "gains": show_gains(found),
+        "layers": show_variants(found, LAYERS, need="top"),
+        "places": show_variants(found, PLACES, need="output"),
+        "shares": show_shares(found),
+        "costs": show_costs(found),
+    }
+    PAGE.write_text(fill(PAGE.read_text(encoding="utf-8"), tables), encoding="utf-8")
+    draw_mixes(found, FOLDER / "layers.svg")
+    for name, comparison in found.items():
+        if plot := draw_sample_efficiency(comparison):
+            (FOLDER / f"shares-{name}.svg").write_text(plot.svg, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -2,10 +2,11 @@
 
 import pytest
 
-from elmore.errors import ConfigError
+from elmore.errors import ConfigError, DataError
 from elmore.tasks.data.parts import find_parts
 from elmore.tasks.fit.compare import plan_runs, run_comparison, summarize
 from elmore.tasks.fit.elmo import ElmoChoice
+from elmore.tasks.fit.settings import load_settings
 from elmore.tasks.inputs.layer_cache import LayerCache
 from tests.tasks.fit.made_up import Place, Watcher, make_settings
 
@@ -98,3 +99,21 @@ def test_trainings_are_brought_together_and_not_repeated(tmp_path):
     again = compare(watcher)
     assert watcher.steps == []
     assert summarize(again, SETTINGS, elmo="tiny", fingerprint="f") == comparison
+
+
+def test_a_share_that_is_too_small_is_told_before_anything_is_trained(tmp_path):
+    watcher = Watcher()
+    texts = tmp_path / "texts"
+    texts.mkdir()
+    for part in ("train", "dev"):
+        (texts / f"{part}.tsv").write_text("good\tyes\nbad\tno\n" * 20)
+    settings = load_settings("texts", changes=["words.dim=4"])
+    runs = plan_runs(settings, variants=["without"], shares=[1.0, 0.025], num_seeds=2)
+    with pytest.raises(DataError, match=r"2.5 % of the training data, drawn by seed 1, .*'\w+'"):
+        list(
+            run_comparison(
+                runs, find_parts(texts), tmp_path / "out", elmo=ElmoChoice(), observer=watcher
+            )
+        )
+    assert watcher.steps == []
+    assert not (tmp_path / "out").exists()

@@ -6,7 +6,7 @@ import pytest
 
 from elmore.errors import ConfigError, DataError
 from elmore.tasks.fit import domain as domain_module
-from elmore.tasks.fit.domain import transfer
+from elmore.tasks.fit.domain import DomainText, transfer
 from elmore.tasks.fit.folder import load_task_model
 from elmore.weights.loading import load_model
 from tests import tiny
@@ -75,8 +75,11 @@ def test_a_model_without_a_softmax_is_refused_before_anything_is_written(place):
 
 def test_a_shared_folder_is_of_one_model(place, report):
     folder = place.folder / "run" / "domain" / "2-epochs"
-    with pytest.raises(ConfigError, match="fine-tuned from another one"):
-        transfer("another", folder, train=[], dev=[], epochs=2.0)
+    fingerprint = load_model(tiny.TRAINED_MODEL).fingerprint()
+    empty = DomainText(train=list, dev=list)
+    for elmo in ("another", fingerprint):
+        with pytest.raises(ConfigError, match="made of another one, or read another text"):
+            transfer(None, folder, empty, elmo=elmo, epochs=2.0)
 
 
 def test_each_distinct_sentence_is_written_once(tmp_path):

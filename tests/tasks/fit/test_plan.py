@@ -1,5 +1,7 @@
 """Whose folder it is: what may go on, what is refused, and what a restart removes."""
 
+import shutil
+
 import pytest
 
 from elmore.atomic_file import hold_lock
@@ -7,6 +9,7 @@ from elmore.errors import ConfigError, DataError, ElmoreError
 from elmore.pretrain.stopping import StoppedError
 from elmore.tasks.fit.plan import LOCK
 from elmore.weights.json_file import read_json
+from tests import tiny
 from tests.tasks.fit.made_up import Place, Watcher, are_alike, write_data
 
 SHORT = "training.max_epochs=1"
@@ -53,7 +56,28 @@ def test_other_data_and_another_model_are_refused(place, tmp_path):
         place.fit("done", SHORT, data_folder=write_data(tmp_path, num_train=3))
     place.fit("input", SHORT, "elmo.where=input")
     with pytest.raises(ConfigError, match="another biLM"):
-        place.fit("input", SHORT, "elmo.where=input", elmo="somebody/else")
+        place.fit("input", SHORT, "elmo.where=input", elmo=str(tiny.TRAINED_MODEL))
+
+
+def test_other_weights_under_the_same_name_are_another_model(place, tmp_path):
+    model = tmp_path / "model"
+    shutil.copytree(place.model, model)
+    place.fit("named", SHORT, "elmo.where=input", elmo=str(model))
+    shutil.rmtree(model)
+    shutil.copytree(tiny.TRAINED_MODEL, model)
+    with pytest.raises(ConfigError, match="another biLM"):
+        place.fit("named", SHORT, "elmo.where=input", elmo=str(model))
+
+
+def test_a_checkpoint_that_does_not_fit_is_told(place, tmp_path):
+    words = tmp_path / "words.txt"
+    words.write_text("a 1 2\n")
+    changes = (f"words.file={words}", "training.max_epochs=2")
+    with pytest.raises(StoppedError):
+        place.fit("words", *changes, observer=Watcher(stop_after=3))
+    words.write_text("a 1 2\nother 3 4\n")
+    with pytest.raises(DataError, match=r"checkpoint .* of another network.*begin anew"):
+        place.fit("words", *changes)
 
 
 def test_a_training_may_go_on_for_longer_and_ends_as_if_that_was_planned(place):

@@ -88,7 +88,7 @@ def test_the_weights_of_the_best_epoch_are_kept(place, monkeypatch):
     save = run_module.save_tensors
 
     def note(path, tensors):
-        if BEST in path.name:
+        if "best-" in path.name:
             kept[len(kept)] = {name: tensor.clone() for name, tensor in tensors.items()}
         save(path, tensors)
 
@@ -137,8 +137,11 @@ def test_a_damaged_file_of_best_weights_is_told(place, monkeypatch):
     script_scores(monkeypatch, [10.0, 5.0, 5.0])
     with pytest.raises(StoppedError):
         place.fit("damaged", observer=Watcher(stop_after=14))
-    (place.folder / "damaged" / BEST).write_bytes(b"no weights")
-    with pytest.raises(DataError, match=r"best.safetensors cannot be read .*; begin the run anew"):
+    (best,) = (place.folder / "damaged").glob(BEST)
+    best.write_bytes(b"no weights")
+    with pytest.raises(
+        DataError, match=r"best-1.safetensors cannot be read .*; begin the run anew"
+    ):
         place.fit("damaged")
 
 

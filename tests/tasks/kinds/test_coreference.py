@@ -1,10 +1,11 @@
 import gzip
 import json
+import sys
 
 import pytest
 import torch
 
-from elmore.errors import ConfigError, DataError
+from elmore.errors import ConfigError, DataError, MissingExtraError
 from elmore.tasks.data.coreference import ClusteredDocument, SpokenSentence
 from elmore.tasks.inputs.token_batch import TokenBatcher
 from elmore.tasks.inputs.token_input import TokenInput
@@ -178,3 +179,10 @@ def test_litbank_and_ontogum_are_read():
         numbers = [n for n, each in enumerate(document.sentences) for _ in each.tokens]
         for start, end in features.mentions.tolist():
             assert numbers[start] == numbers[end - 1]
+
+
+def test_without_scipy_nothing_is_trained(monkeypatch):
+    monkeypatch.setitem(sys.modules, "scipy.optimize", None)
+    task = CoreferenceTask(CoreferenceSettings())
+    with pytest.raises(MissingExtraError, match="tasks"):
+        task.find_labels([])

@@ -7,7 +7,8 @@ from typing import Any
 
 from elmore.errors import ConfigError, DataError
 from elmore.tasks.data.parts import Parts
-from elmore.tasks.fit.data import read_data
+from elmore.tasks.fit.batches import draw_examples
+from elmore.tasks.fit.data import TaskData, read_data
 from elmore.tasks.fit.elmo import ElmoChoice
 from elmore.tasks.fit.fit import FitReport, fit_task
 from elmore.tasks.fit.model import make_task
@@ -112,6 +113,7 @@ def run_comparison(
     observer = observer or Silence()
     choice = replace(elmo, domain=elmo.domain or folder.resolve() / "domain")
     data = read_data(make_task(runs[0].settings), parts, on_stage=observer.on_stage)
+    _check_draws(runs, data)
     for number, run in enumerate(runs):
         on_run(number, run)
         report = fit_task(
@@ -124,6 +126,21 @@ def run_comparison(
             device=device,
         )
         yield run, report
+
+
+def _check_draws(runs: Sequence[PlannedRun], data: TaskData) -> None:
+    """Refuse shares too small to learn from now, not hours later when their turn comes."""
+    draws = {(run.share, run.seed): run for run in runs if run.share < 1}
+    for (share, seed), run in draws.items():
+        training = run.settings.training
+        chosen = draw_examples(len(data.train), share=share, most=training.max_examples, seed=seed)
+        try:
+            make_task(run.settings).find_labels(data.train[number] for number in chosen)
+        except DataError as error:
+            raise DataError(
+                f"{100 * share:g} % of the training data, drawn by seed {seed}, are too few "
+                f"({len(chosen):,} examples): {error}"
+            ) from None
 
 
 def summarize(

@@ -1,7 +1,7 @@
 """Let a biLM read a task's text as a language model first: the paper's domain transfer."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
@@ -31,31 +31,66 @@ class DomainModel:
     perplexity: dict[str, float]  # before and after, in the words it had before
 
 
+@dataclass(frozen=True, kw_only=True)
+class DomainText:
+    """What is read, as often as it is asked for; nothing is learned from `dev`."""
+
+    train: Callable[[], Iterable[Sequence[str]]]
+    dev: Callable[[], Iterable[Sequence[str]]]
+
+    def digest(self) -> str:
+        """Return what tells this text from others."""
+        hashed = blake2b(digest_size=16)
+        for read in (self.train, self.dev):
+            for sentence in read():
+                hashed.update(repr(tuple(sentence)).encode())
+            hashed.update(b"|")
+        return hashed.hexdigest()
+
+
 def check_start(source: str | None, folder: Path) -> None:
     """Refuse a biLM that cannot be fine-tuned, unless it was already."""
-    is_same = (folder / ABOUT).is_file() and read_json(folder / ABOUT) == {"elmo": source}
-    if not is_same or _find_finished(folder / "run") is None:
+    if _find_finished(folder / "run") is None:
         _load(source)
+
+
+def check_text(folder: Path, text: DomainText, *, elmo: str) -> None:
+    """Refuse what was made of another biLM or text, where trainings share a folder."""
+    if (folder / ABOUT).is_file() and read_json(folder / ABOUT) != _describe(text, elmo=elmo):
+        raise ConfigError(
+            f"{folder} has a biLM that was made of another one, or read another text; name "
+            "another folder"
+        )
+
+
+def _describe(text: DomainText, *, elmo: str) -> dict[str, str]:
+    return {"elmo": elmo, "text": text.digest()}
 
 
 def transfer(
     source: str | None,
     folder: Path,
+    text: DomainText,
     *,
-    train: Iterable[Sequence[str]],
-    dev: Iterable[Sequence[str]],
+    elmo: str,
     epochs: float,
+    device: str = "cpu",
 ) -> DomainModel:
-    """Fine-tune a biLM on training sentences in `folder`, unless that was done before."""
-    _check_source(folder, source)
+    """Fine-tune a biLM on training sentences in `folder`, unless that was done before.
+
+    `elmo` is the fingerprint of the one to start from.
+    """
+    check_text(folder, text, elmo=elmo)
     run = folder / "run"
     if (finished := _find_finished(run)) is not None:
         return finished
+    with replace_file(folder / ABOUT) as temporary:
+        write_json(temporary, _describe(text, elmo=elmo))
     start = _load(source)
     words = folder / "words.txt"
     if not words.is_file():
-        _write(folder / "train.txt", train)
-        _write(folder / "dev.txt", dev)
+        _write(folder / "train.txt", text.train())
+        _write(folder / "dev.txt", text.dev())
         with replace_file(words) as temporary:
             write_entries(temporary, start.words)
     corpus = prepare_corpus(
@@ -72,7 +107,7 @@ def transfer(
             "optimizer": {"learning_rate": LEARNING_RATE},
         },
     )
-    finetune_model(source, corpus, run, settings=settings)
+    finetune_model(source, corpus, run, settings=settings, device=device)
     finished = _find_finished(run)
     assert finished is not None
     return finished
@@ -102,18 +137,6 @@ def _load(source: str | None) -> StartingPoint:
             "choose one that has, or set elmo.finetune_epochs = 0"
         )
     return start
-
-
-def _check_source(folder: Path, source: str | None) -> None:
-    """Refuse what was made of another model, where trainings share a folder."""
-    about = {"elmo": source}
-    if not (folder / ABOUT).is_file():
-        with replace_file(folder / ABOUT) as temporary:
-            write_json(temporary, about)
-    elif read_json(folder / ABOUT) != about:
-        raise ConfigError(
-            f"{folder} has a biLM that was fine-tuned from another one; name another folder"
-        )
 
 
 def _write(path: Path, sentences: Iterable[Sequence[str]]) -> None:

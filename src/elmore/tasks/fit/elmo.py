@@ -1,13 +1,14 @@
 """Where a training's layers come from: no biLM, one that is frozen, or one that learns."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from elmore.embed.embedder import Embedder
 from elmore.tasks.fit.data import TaskData, find_sentences
-from elmore.tasks.fit.domain import check_start, transfer
+from elmore.tasks.fit.domain import DomainText, check_start, check_text, transfer
 from elmore.tasks.fit.folder import DOMAIN, ElmoSource
 from elmore.tasks.fit.progress import FitObserver
 from elmore.tasks.fit.settings import ElmoPlace, ElmoSettings, ElmoTraining
@@ -37,23 +38,35 @@ class ElmoChoice:
         except (OSError, RuntimeError):  # a name too long, or the home of nobody
             return self.name
 
+    @cached_property
+    def fingerprint(self) -> str:
+        """Of the biLM as it is now: another may come to have its name."""
+        return load_model(self.source).fingerprint()
+
     def describe(self, settings: ElmoSettings) -> dict[str, Any] | None:
         """Return what makes one training another."""
         if settings.where is ElmoPlace.NONE:
             return None
-        return {"name": self.source}
+        return {"name": self.source, "fingerprint": self.fingerprint}
 
 
 class LayerOpener:
     """Opens the layers of one training; afterwards it knows which biLM they are of."""
 
     def __init__(
-        self, settings: ElmoSettings, choice: ElmoChoice, *, folder: Path, observer: FitObserver
+        self,
+        settings: ElmoSettings,
+        choice: ElmoChoice,
+        *,
+        folder: Path,
+        observer: FitObserver,
+        device: str = "cpu",
     ) -> None:
         self.settings = settings
         self.choice = choice
         self.folder = folder
         self.observer = observer
+        self.device = device
         self.source: ElmoSource | None = None
         self.perplexity: dict[str, float] | None = None
         self._elmo: ElmoModel | None = None
@@ -73,6 +86,11 @@ class LayerOpener:
             check_start(self.choice.source, self.domain)
         else:
             self._elmo = load_model(self.choice.source)
+
+    def check_text(self, task: Task, data: TaskData) -> None:
+        """Find out whether a biLM that read the task's text read this one."""
+        if self.settings.where is not ElmoPlace.NONE and self.settings.finetune_epochs:
+            check_text(self.domain, self._read_text(task, data), elmo=self.choice.fingerprint)
 
     def open(self, task: Task, data: TaskData) -> LayerSource | None:
         """Return the layers of all sentences of the data."""
@@ -102,9 +120,17 @@ class LayerOpener:
         domain = transfer(
             self.choice.source,
             self.domain,
-            train=find_sentences(task, data.train),
-            dev=find_sentences(task, data.dev),
+            self._read_text(task, data),
+            elmo=self.choice.fingerprint,
             epochs=self.settings.finetune_epochs,
+            device=self.device,
         )
         self.perplexity = domain.perplexity
         return domain.folder
+
+    def _read_text(self, task: Task, data: TaskData) -> DomainText:
+        """Return all of the training text, whatever share of its labels is learned from."""
+        return DomainText(
+            train=lambda: find_sentences(task, data.train),
+            dev=lambda: find_sentences(task, data.dev),
+        )

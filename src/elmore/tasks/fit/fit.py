@@ -122,9 +122,10 @@ def _prepare(
     """Read all that a training needs; nothing is written."""
     place = read_device(device)
     task = make_task(settings)
-    opener = LayerOpener(settings.elmo, elmo, folder=folder, observer=observer)
+    opener = LayerOpener(settings.elmo, elmo, folder=folder, observer=observer, device=device)
     opener.check()
     data = data or read_data(task, parts, on_stage=observer.on_stage)
+    opener.check_text(task, data)
     training = settings.training
     chosen = draw_examples(
         len(data.train), share=training.share, most=training.max_examples, seed=training.seed

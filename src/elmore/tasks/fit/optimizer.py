@@ -72,6 +72,4 @@ class TaskOptimizer:
         for key, tensor in tensors.items():
             number, _, name = key.partition(".")
             weight = self._weights[int(number)]
-            # Adam keeps its count of steps on the CPU, wherever the weights are.
-            kept = tensor.clone() if name == "step" else tensor.to(weight, copy=True)
-            self._adam.state[weight][name] = kept
+            self._adam.state[weight][name] = tensor.to(weight, copy=True)

@@ -109,8 +109,9 @@ def clear_training(folder: Path) -> None:
 def remove_leftovers(folder: Path) -> None:
     """Remove what a training needs until it is finished."""
     shutil.rmtree(folder / CHECKPOINTS, ignore_errors=True)
-    for name in (BEST, f".{BEST}.tmp"):  # the latter if a process was killed as it wrote
-        (folder / name).unlink(missing_ok=True)
+    for pattern in (BEST, f".{BEST}.tmp"):  # the latter if a process was killed as it wrote
+        for path in folder.glob(pattern):
+            path.unlink(missing_ok=True)
 
 
 def _describe_files(files: Files) -> dict[str, Any]:

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from elmore.atomic_file import replace_file
-from elmore.errors import ConfigError
+from elmore.errors import ConfigError, DataError
 from elmore.pretrain.checkpoint import (
     Checkpoints,
     load_into,
@@ -30,7 +30,7 @@ from elmore.tasks.fit.optimizer import TaskOptimizer
 from elmore.tasks.fit.progress import CurvePoint, FitObserver, FitProgress
 from elmore.tasks.inputs.trained_layers import TrainedLayers
 
-CHECKPOINTS, BEST = "checkpoints", "best.safetensors"
+CHECKPOINTS, BEST = "checkpoints", "best-*.safetensors"
 
 # What is added to the seed for each step; prime, so that few seeds share numbers.
 _SEED_STRIDE = 1_000_003
@@ -73,7 +73,7 @@ class FitRun:
                 self._train_epoch(request)
                 self._end_epoch()
                 self._stop_if_asked(request)
-        self._load_weights(load_tensors(self.folder / BEST))
+        self._load_weights(load_tensors(self._best_path()))
 
     def _is_over(self) -> bool:
         progress = self.progress
@@ -119,7 +119,7 @@ class FitRun:
         is_best = progress.best_score is None or score > progress.best_score
         if is_best:
             progress.best_score, progress.best_epoch, progress.num_worse = score, progress.epoch, 0
-            with replace_file(self.folder / BEST) as temporary:
+            with replace_file(self._best_path()) as temporary:
                 save_tensors(temporary, self._weights())
         else:
             progress.num_worse += 1
@@ -137,6 +137,13 @@ class FitRun:
         progress.place, progress.loss_sum = 0, 0.0
         self.observer.on_epoch(point, is_best=is_best)
         self._save()
+        # Only now: until then the newest checkpoint needed the best weights before these.
+        for path in self.folder.glob(BEST):
+            if path != self._best_path():
+                path.unlink()
+
+    def _best_path(self) -> Path:
+        return self.folder / BEST.replace("*", str(self.progress.best_epoch))
 
     def _keep(self, request: StopRequest) -> None:
         """Write a checkpoint now and then, and before stopping if that was asked for."""
@@ -160,8 +167,15 @@ class FitRun:
             return
         self.progress = FitProgress.from_json(checkpoint.progress)
         self.observer.on_stage(f"going on from step {self.progress.step}")
-        self._load_weights(checkpoint.tensors)
-        self.optimizer.load(without_prefix("optimizer.", checkpoint.tensors))
+        try:
+            self._load_weights(checkpoint.tensors)
+            self.optimizer.load(without_prefix("optimizer.", checkpoint.tensors))
+        except (RuntimeError, KeyError, IndexError, ValueError) as error:
+            reason = " ".join(str(error).split())  # torch's are several lines
+            raise DataError(
+                f"the checkpoint in {self.folder} is of another network, or was written by "
+                f"another version ({reason:.200}); begin anew with --restart"
+            ) from error
 
     def _weights(self) -> dict[str, Tensor]:
         weights = prefixed("network.", self.model.network.state_dict())

@@ -115,7 +115,8 @@ class LayerCache:
         """Whether a file needs no writing: one that lacks sentences does, once there is room."""
         if stored is None or stored.is_whole:
             return stored is not None
-        used = sum(size for _, size, other in self._list_files() if other != path)
+        others = [entry for entry in self._list_files() if entry[2] != path]
+        used = sum(size for _, size, other in others if _is_used(other))
         return used + stored.whole_bytes > self._find_limit()
 
     def _write(
@@ -133,6 +134,8 @@ class LayerCache:
             part = path.with_suffix(f".{os.getpid()}.part")
             try:
                 with part.open("wb") as file:
+                    # Other processes, which look at sizes, leave that room.
+                    file.truncate(max(0, budget + MAX_ABOUT_BYTES))
                     writer = FileWriter(file, source)
                     for window in source.embedder.windows(fitting, mix=ALL):
                         for tokens, layers in zip(window.sentences, window.vectors, strict=True):
@@ -228,6 +231,20 @@ def default_folder() -> Path:
     else:
         caches = Path.home() / ".cache"
     return caches / "elmore" / "layers"
+
+
+def _is_used(path: Path) -> bool:
+    """Whether somebody has a file open, or writes it."""
+    if path.suffix != ".layers":
+        return True
+    try:
+        release = hold_lock(path)
+    except (DataError, PermissionError):
+        return True
+    if not path.stat().st_size:  # it was removed just now, and looking made it anew
+        path.unlink()
+    release()
+    return False
 
 
 def _remove_unused(path: Path) -> bool:

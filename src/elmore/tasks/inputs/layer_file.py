@@ -169,6 +169,7 @@ class FileWriter:
         }
         encoded = json.dumps(about).encode()
         self._file.write(encoded + TAIL.pack(len(encoded), MARK))
+        self._file.truncate()  # it may have been made larger, to keep room for it
         self._file.flush()
         os.fsync(self._file.fileno())  # before it gets its name: after a power cut, whole or absent
 

@@ -7,8 +7,9 @@ Shapes: G gold clusters, P predicted ones.
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Container, Hashable, Iterable
+from collections.abc import Callable, Collection, Container, Hashable, Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -153,6 +154,16 @@ def _count_mentions(gold: set[Hashable], predicted: _Clusters) -> PartialCounts:
     )
 
 
+def load_assignment() -> Callable[..., Any]:
+    """Return what pairs clusters; call it before a training, which would end without."""
+    try:
+        from scipy.optimize import linear_sum_assignment  # noqa: PLC0415  an extra, and slow
+    except ImportError:
+        raise MissingExtraError(needed_for="scoring coreference", extra="tasks") from None
+    assign: Callable[..., Any] = linear_sum_assignment
+    return assign
+
+
 def _count_links(
     homes: _Overlaps, gold_sizes: _Overlaps, predicted_sizes: _Overlaps
 ) -> PartialCounts:
@@ -182,12 +193,9 @@ def _count_aligned(
     overlaps: _Overlaps, gold_sizes: _Overlaps, predicted_sizes: _Overlaps
 ) -> PartialCounts:
     """CEAF: how alike clusters are (phi 4) if paired one to one in the best way."""
-    try:
-        from scipy.optimize import linear_sum_assignment  # noqa: PLC0415  an extra, and slow
-    except ImportError:
-        raise MissingExtraError(needed_for="scoring coreference", extra="tasks") from None
+    assign = load_assignment()
     similarities = 2 * overlaps / (gold_sizes[:, np.newaxis] + predicted_sizes)
-    best = float(similarities[linear_sum_assignment(similarities, maximize=True)].sum())
+    best = float(similarities[assign(similarities, maximize=True)].sum())
     return PartialCounts(
         predicted_correct=best,
         num_predicted=len(predicted_sizes),

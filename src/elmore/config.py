@@ -305,10 +305,15 @@ def read_choice(name: str, value: Any, kind: type[StrEnum]) -> StrEnum:
         raise ConfigError(f"{name} is {value!r:.60}; choose one of: {known}") from None
 
 
+# Numbers as large as this are bounds for the machine's sake, which nobody need know.
+_NO_BOUND = 1 << 40
+
+
 def check_range(name: str, value: Any, least: int, most: int) -> None:
     """Refuse what is not a whole number within bounds."""
     if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
-        raise ConfigError(f"{name} is {value!r:.60}; give a whole number from {least} to {most}")
+        bounds = f"from {least} to {most}" if most < _NO_BOUND else f"from {least} on"
+        raise ConfigError(f"{name} is {value!r:.60}; give a whole number {bounds}")
 
 
 def check_positive(name: str, value: Any) -> None:

@@ -22,3 +22,7 @@ class MissingExtraError(ElmoreError):
 
     def __init__(self, *, needed_for: str, extra: str) -> None:
         super().__init__(f"{needed_for} needs an optional library: pip install 'elmore[{extra}]'")
+
+
+class DataWarning(UserWarning):
+    """Something in the data is odd; work goes on, and the command line prints it as one line."""

@@ -49,7 +49,7 @@ def test_mistakes_are_told_in_a_sentence_and_nothing_is_written(elmore_command, 
         ([*compare, *data, "--set", "elmo.where=none"], "elmo.where is 'none'"),
         ([*compare, *data, "--set", "training.epochs=3"], "unknown setting 'epochs'"),
         ([*compare, "--data", "broken"], "dev.txt, line 2"),
-        ([*compare], "there is no data"),
+        ([*compare], "data is missing; give a folder (--data), or --train and --dev"),
         ([*compare, *data, "-o", "data"], "data has other files in it"),
         ([*compare, *data, "--elmo", "./nowhere"], "there is no model at './nowhere'"),
     ):

@@ -27,7 +27,8 @@ def test_scores_go_to_standard_output_and_epochs_to_standard_error(elmore_comman
     assert lines[1].startswith("  dev (8 examples): accuracy ")
     assert lines[2].startswith("  test (5 examples): accuracy ")
     assert lines[3].startswith("  layers below: 0.3")
-    assert [line.split(":")[0] for line in result.err.splitlines()] == ["epoch 1", "epoch 2"]
+    shown = [line.split(":")[0].split(",")[0] for line in result.err.splitlines()]
+    assert shown == ["embedding", "epoch 1", "epoch 2"]
     assert (place.folder / "tags" / "settings.json").is_file()
 
 
@@ -72,7 +73,7 @@ def test_mistakes_are_told_in_a_sentence_and_nothing_is_written(elmore_command, 
     data = ["--data", "data"]
     for arguments, told in (
         (["fit", "parsing", *data], "unknown task 'parsing'; choose one of: entities"),
-        (fit, "there is no data; give a folder (--data), or --train and --dev"),
+        (fit, "data is missing; give a folder (--data), or --train and --dev"),
         ([*fit, "--data", "nowhere"], "nowhere is no folder"),
         ([*fit, "--data", "model"], "has no file for train"),
         ([*fit, "--data", "broken"], "dev.txt, line 2"),

@@ -39,6 +39,9 @@ def compare(
     seeds: Annotated[int, typer.Option(min=1, help="How often each is trained.")] = 3,
     config: Config = None,
     changes: Changes = None,
+    restart: Annotated[
+        bool, typer.Option("--restart", help="Train anew what an earlier comparison trained.")
+    ] = False,
     device: options.Device = "cpu",
     as_json: options.Json = False,
 ) -> None:
@@ -86,7 +89,7 @@ def compare(
     was_done: dict[str, bool] = {}
 
     def announce(number: int, run: PlannedRun) -> None:
-        was_done[run.name] = (run.find_folder(folder) / REPORT).is_file()
+        was_done[run.name] = not restart and (run.find_folder(folder) / REPORT).is_file()
         note = ", done before" if was_done[run.name] else ""
         print(f"training {number + 1} of {len(runs)}: {run.name}{note}", file=sys.stderr)
 
@@ -103,13 +106,15 @@ def compare(
                 elmo=ElmoChoice(name=elmo),
                 observer=display,
                 on_run=announce,
+                restart=restart,
                 device=device,
             ):
                 finished.append(pair)
                 # Plots take seconds: they are drawn anew when there is something new, or all.
                 if not was_done[pair[0].name] or len(finished) == len(runs):
                     comparison = summarize(finished, settings, elmo=about, fingerprint=fingerprint)
-                    page = write_report(comparison, folder, command=_command())
+                    state = _describe_state(len(finished), len(runs))
+                    page = write_report(comparison, folder, command=_command(), state=state)
     except StoppedError as stop:
         print(f"elmore: {stop}", file=sys.stderr)
         raise typer.Exit(128 + stop.signal_number) from None
@@ -118,6 +123,15 @@ def compare(
     else:
         print(write_table(comparison))
         print(f"{page} has the plots")
+
+
+def _describe_state(num_finished: int, num_runs: int) -> str | None:
+    if num_finished == num_runs:
+        return None
+    return (
+        f"{num_finished} of {num_runs} trainings are done; if they were stopped, the command below "
+        "goes on with them."
+    )
 
 
 def _read_percent(text: str) -> float:

@@ -90,6 +90,8 @@ def fit(
     """
     if without_elmo and elmo is not None:
         raise ConfigError("--without-elmo contradicts --elmo; give one of them")
+    if without_elmo and any(change.strip().startswith("elmo.") for change in changes or []):
+        raise ConfigError("--without-elmo contradicts --set elmo...; give one of them")
     settings, parts = read_task(
         task,
         data=data,
@@ -104,9 +106,11 @@ def fit(
     from elmore.tasks.fit.elmo import ElmoChoice  # noqa: PLC0415  brings torch
     from elmore.tasks.fit.fit import fit_task  # noqa: PLC0415
     from elmore.tasks.fit.model import make_task  # noqa: PLC0415
+    from elmore.tasks.fit.plan import REPORT  # noqa: PLC0415
 
     folder = out or Path(settings.kind)
     display = FitDisplay(score_name=make_task(settings).main_score)
+    was_done = not restart and (folder / REPORT).is_file()
     try:
         with display.shown():
             report = fit_task(
@@ -124,7 +128,7 @@ def fit(
     if as_json:
         print(json.dumps({"folder": str(folder), **report.to_json()}))
     else:
-        _print_report(report, folder)
+        _print_report(report, folder, note="; trained before" if was_done else "")
 
 
 def read_task(
@@ -143,15 +147,16 @@ def read_task(
     from elmore.tasks.fit.settings import load_settings  # noqa: PLC0415  brings torch
 
     if data is None and (train is None or dev is None):
-        raise ConfigError("there is no data; give a folder (--data), or --train and --dev")
+        missing = "--train" if dev else "--dev" if train else "data"
+        raise ConfigError(f"{missing} is missing; give a folder (--data), or --train and --dev")
     if words is not None:
         changes = [*changes, f"words.file={json.dumps(str(words))}"]
     settings = load_settings(task, config=config, changes=changes)
     return settings, find_parts(data, train=train, dev=dev, test=test)
 
 
-def _print_report(report: "FitReport", folder: Path) -> None:
-    print(f"{folder}: {report.kind}, best epoch {report.best_epoch} of {len(report.curve)}")
+def _print_report(report: "FitReport", folder: Path, *, note: str) -> None:
+    print(f"{folder}: {report.kind}, best epoch {report.best_epoch} of {len(report.curve)}{note}")
     for part, scores in report.scores.items():
         shown = ", ".join(f"{name} {score:.2f}" for name, score in scores.items())
         print(f"  {part} ({report.num_examples[part]:,} examples): {shown}")

@@ -1,12 +1,23 @@
 """What a task's training shows: a bar on a terminal, a line an epoch anywhere."""
 
 import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from elmore.errors import DataWarning
+
 if TYPE_CHECKING:
     from elmore.tasks.fit.progress import CurvePoint, FitProgress
+
+
+LONG_STAGES = ("embedding", "fine-tuning", "waiting", "going on")
+
+
+def _print_warning(message: Warning | str, *_details: Any, **_more: Any) -> None:
+    """Print a warning as a line, without the place in the code that gave it."""
+    print(f"elmore: {message}", file=sys.stderr)
 
 
 class FitDisplay:
@@ -17,6 +28,7 @@ class FitDisplay:
         self._bar: Any = None
         self._task: Any = None
         self._stage = ""
+        self._is_terminal = False
 
     @contextmanager
     def shown(self) -> Iterator[None]:
@@ -25,23 +37,33 @@ class FitDisplay:
         from rich.console import Console  # noqa: PLC0415
 
         console = Console(stderr=True)
-        with progress.Progress(
-            progress.TextColumn("{task.description}"),
-            progress.BarColumn(),
-            progress.TimeElapsedColumn(),
-            progress.TextColumn("left in this epoch"),
-            progress.TimeRemainingColumn(),
-            console=console,
-            transient=True,
-            disable=not console.is_terminal,
-        ) as self._bar:
+        with (
+            progress.Progress(
+                progress.TextColumn("{task.description}"),
+                progress.BarColumn(),
+                progress.TimeElapsedColumn(),
+                progress.TextColumn("left in this epoch"),
+                progress.TimeRemainingColumn(),
+                console=console,
+                transient=True,
+                disable=not console.is_terminal,
+            ) as self._bar,
+            warnings.catch_warnings(),
+        ):
+            self._is_terminal = console.is_terminal
             self._task = self._bar.add_task("beginning", total=None)
+            warnings.simplefilter("default", DataWarning)  # each once
+            warnings.showwarning = _print_warning
             yield
 
     def on_stage(self, text: str) -> None:
-        """Show what is being done."""
+        """Show what is being done: without a terminal by a line, if it may take long."""
         if self._bar is not None:
             self._bar.update(self._task, description=text, total=None, completed=0)
+        stage = text.partition(",")[0]  # behind it, how much of it is done
+        if not self._is_terminal and stage != self._stage and stage.startswith(LONG_STAGES):
+            print(text, file=sys.stderr)
+        self._stage = stage
 
     def on_step(self, progress: "FitProgress", *, num_steps: int, loss: float) -> None:
         """Move the bar."""

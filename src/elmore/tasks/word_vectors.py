@@ -104,8 +104,10 @@ def _read_npz(path: Path) -> WordVectors:
         ) from None
     # TypeError: a single array, which numpy gives in place of an archive.
     except (OSError, EOFError, TypeError, ValueError, zipfile.BadZipFile, zlib.error) as error:
+        # numpy takes what is no archive for a pickle, and says so.
+        reason = "it is no .npz" if "pickle" in str(error) else str(error)
         raise DataError(
-            f"{path} cannot be read ({error}); save the words as an array of strings and the "
+            f"{path} cannot be read ({reason}); save the words as an array of strings and the "
             "vectors as one of numbers with numpy.savez"
         ) from None
     are_words = words.ndim == 1 and words.dtype.kind == "U"

@@ -18,12 +18,18 @@ def read(folder, text, *, name="text", form="auto", **options):
 
 
 def test_columns_are_known_by_lines_that_have_equally_many(tmp_path):
-    assert read(tmp_path, COLUMNS) == [["EU", "said"], ["no"]]
+    assert read(tmp_path, COLUMNS.replace(" ", "\t")) == [["EU", "said"], ["no"]]
+    assert read(tmp_path, "EU B-ORG\nsaid O\n\nno O\n") == [["EU", "said"], ["no"]]
     assert read(tmp_path, "-DOCSTART- -X-\n\nEU\tx y\nis\tx\nso\tx\n") == [["EU", "is", "so"]]
     # Behind the lines looked at, whatever does not fit is told.
-    with pytest.raises(DataError, match="line 11: wanted 2 columns"):
-        read(tmp_path, "EU x\n" * 10 + "EU x y\n")
-    assert read(tmp_path, "EU x\n" * 9 + "EU x y\n")[-1] == ["EU", "x", "y"]
+    with pytest.raises(DataError, match="line 21: wanted 2 columns"):
+        read(tmp_path, "EU x\n" * 20 + "EU x y\n")
+    assert read(tmp_path, "EU x\n" * 19 + "EU x y\n")[-1] == ["EU", "x", "y"]
+
+
+def test_lines_of_as_many_words_are_text_all_the_same(tmp_path):
+    letter = "John lives in Paris .\nMary works for Siemens .\nPeter went to Rome .\n" * 2
+    assert [len(sentence) for sentence in read(tmp_path, letter)] == [5] * 6
 
 
 def test_other_files_are_text(tmp_path):

@@ -27,7 +27,10 @@ def make_sentences(number: int, *, seed: int) -> list[list[tuple[str, str]]]:
     for _ in range(number):
         words = chooser.choice(["a", "bad", "Cafe", "abba", "cab", "dada"], chooser.integers(1, 7))
         before = ["a", *words[:-1]]
-        tags = [f"{word[-1]}{last[0]}".upper() for word, last in zip(words, before, strict=True)]
+        tags = [
+            f"{word[-1].upper()}{'1' if last[0] == 'a' else '2'}"
+            for word, last in zip(words, before, strict=True)
+        ]
         sentences.append(list(zip(words.tolist(), tags, strict=True)))
     return sentences
 

@@ -75,9 +75,24 @@ def test_a_checkpoint_that_does_not_fit_is_told(place, tmp_path):
     changes = (f"words.file={words}", "training.max_epochs=2")
     with pytest.raises(StoppedError):
         place.fit("words", *changes, observer=Watcher(stop_after=3))
-    words.write_text("a 1 2\nother 3 4\n")
-    with pytest.raises(DataError, match=r"checkpoint .* of another network.*begin anew"):
+    words.write_text("a 1 3\n")
+    with pytest.raises(ConfigError, match="other word vectors"):
         place.fit("words", *changes)
+    words.write_text("a 1 2\n")
+    # As another version would have built it.
+    path = place.folder / "words" / "plan.json"
+    path.write_text(path.read_text().replace('"hidden_dim": 5', '"hidden_dim": 6'))
+    with pytest.raises(DataError, match=r"checkpoint .* of another network.*begin anew"):
+        place.fit("words", *changes, "task.hidden_dim=6")
+
+
+def test_data_that_changed_in_place_is_other_data(place, tmp_path):
+    data = write_data(tmp_path)
+    place.fit("mended", SHORT, data_folder=data)
+    text = (data / "train.txt").read_text()
+    (data / "train.txt").write_text(text.replace("A1", "A2", 1))
+    with pytest.raises(ConfigError, match="other data for train"):
+        place.fit("mended", SHORT, data_folder=data)
 
 
 def test_a_training_may_go_on_for_longer_and_ends_as_if_that_was_planned(place):

@@ -1,10 +1,11 @@
 import json
+import warnings
 
 import pytest
 import torch
 
 from elmore.config import read_section
-from elmore.errors import ConfigError, DataError
+from elmore.errors import ConfigError, DataError, DataWarning
 from elmore.tasks.data.columns import TaggedSentence
 from elmore.tasks.data.untagged import UntaggedForm
 from elmore.tasks.kinds.entities import EntitySettings, EntityTask
@@ -61,7 +62,10 @@ def test_another_column_and_places_in_words_can_be_asked_for(tmp_path):
     ("text", "complaint"),
     [
         ("EU\n", "text, line 1: wanted a token and its tag, got one column .'EU'"),
-        ("EU O\n\nEU B-A\nis M-A\n", "text, sentence 2, token 2: 'M-A' is not a tag of spans"),
+        (
+            "EU O\n\nEU B-A\nis M-A\n",
+            "text, the sentence from line 3, token 2: 'M-A' is not",
+        ),
         ("EU O\nis VB\n", "text, line 2: 'VB' is not a tag of spans"),
         ("\n", "has no tagged sentence"),
     ],
@@ -114,7 +118,8 @@ def test_slips_are_read_as_conlleval_reads_them():
     """In IOB2: a name that begins with I-, and one whose type changes inside."""
     task = make_task()
     slip = TaggedSentence(tokens=list("abcd"), tags=["I-PER", "O", "B-LOC", "I-PER"])
-    labels = task.find_labels([*make_examples(TagScheme.IOB2), slip])
+    with pytest.warns(DataWarning, match=r"token 1: 'I-PER' where iob2 has 'B-PER'; .*1 of 4"):
+        labels = task.find_labels([*make_examples(TagScheme.IOB2), slip])
     assert labels[0] == "iob2"
     sentences, features = _batch_of(task, [slip], labels)
     network = task.build(make_tokens(), labels=labels)
@@ -158,13 +163,15 @@ def test_predictions_become_entities_beside_their_text():
     entity = {"start": 0, "end": 2, "type": "LOC", "text": "New York"}
     found = make_task().to_json(example, tags)
     assert found == {"tokens": example.tokens, "tags": tags, "entities": [entity]}
+    chinese = TaggedSentence(tokens=list("在北京。"), tags=[])
+    assert make_task().to_json(chinese, ["O", *tags])["entities"][0]["text"] == "北京"
     for settings in ({"is_numbered": True}, {"language": "zh"}):
         assert make_task(**settings).to_json(example, tags)["entities"][0]["text"] == "NewYork"
 
 
 def test_sentences_to_predict_on_are_read_as_the_settings_say(tmp_path):
     for settings, text, wanted in (
-        ({}, "EU x\nsaid ?\nno -\n", ["EU", "said", "no"]),
+        ({}, "EU\tx\nsaid\t?\nno\t-\n", ["EU", "said", "no"]),
         ({"is_numbered": True}, "科0 O\n技1 O\n部2 O\n", ["科", "技", "部"]),
         ({"text_form": "tokenized"}, "EU x\n", ["EU", "x"]),
         ({"text_form": "raw"}, "It's x\n", ["It", "'s", "x"]),
@@ -272,7 +279,7 @@ def test_fifty_sentences_are_learned_by_heart():
         ("conll2003/eng.testb", {}, ("iob1", "LOC", "MISC", "ORG", "PER"), 0),
         (
             "chinese/weibo_ner/test.conll",
-            {"is_numbered": True},
+            {},
             (
                 *("iob2", "GPE.NAM", "GPE.NOM", "LOC.NAM", "LOC.NOM", "ORG.NAM", "ORG.NOM"),
                 *("PER.NAM", "PER.NOM"),
@@ -284,7 +291,10 @@ def test_fifty_sentences_are_learned_by_heart():
 def test_real_data_comes_back_as_it_was_but_for_slips(name, settings, labels, num_slips):
     task = make_task(**settings)
     examples = list(task.read(find_data(name)))
-    assert task.find_labels(examples) == labels
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        assert task.find_labels(examples) == labels
+    assert len(caught) == bool(num_slips)
     network = task.build(make_tokens(), labels=labels)
     num_changed = 0
     for example in examples:

@@ -92,7 +92,7 @@ def test_chunks_are_scored_as_spans_too(tmp_path):
     assert (scores["f1 NP"], scores["f1 VP"]) == (100, 0)
     with pytest.raises(DataError, match="line 1: 'DT' is not a tag of spans"):
         list(task.read(write(tmp_path, "the DT\n")))
-    with pytest.raises(DataError, match="text, sentence 1, token 1: 'M-NP' is not"):
+    with pytest.raises(DataError, match="text, the sentence from line 1, token 1: 'M-NP' is not"):
         list(task.read(write(tmp_path, "the M-NP\n")))
 
 

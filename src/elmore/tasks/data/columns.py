@@ -2,8 +2,8 @@
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from itertools import chain
+from dataclasses import dataclass, field
+from itertools import chain, islice
 from pathlib import Path
 
 from elmore.errors import ConfigError, DataError
@@ -24,6 +24,9 @@ _SPAN_TAG = re.compile(r"O|[BIESLUM]-.+")
 # A character that is a digit itself comes first: "011" is a 0, twelfth character of its word.
 _NUMBERED = re.compile(r"(.[^0-9]*)[0-9]+", flags=re.DOTALL)
 
+_CHARACTER_AND_PLACE = re.compile(r".[0-9]{1,2}")
+_ROWS_LOOKED_AT = 50
+
 # What a line holds: a token and its tag, or nothing.
 _Entry = tuple[str, str] | None
 _LineReader = Callable[[list[str], str], _Entry]
@@ -35,6 +38,15 @@ class TaggedSentence:
 
     tokens: list[str]
     tags: list[str]
+    path: str = field(default="", compare=False)
+    lines: tuple[int, ...] = field(default=(), compare=False)
+    """Where the tokens are, from 1; none of a sentence that is of no file."""
+
+    def name_place(self, token: int) -> str:
+        """Return where a token is, for a message."""
+        if not self.lines:
+            return f"token {token + 1}"
+        return f"{self.path}, line {self.lines[token]}"
 
 
 def read_columns(
@@ -63,6 +75,13 @@ def read_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
             yield number, columns
 
 
+def looks_numbered(path: Path) -> bool:
+    """Tell whether every token is a character and its place in its word, as in Weibo NER."""
+    rows = list(islice(read_rows(path), _ROWS_LOOKED_AT))
+    is_long = len(rows) >= _ROWS_LOOKED_AT // 5
+    return is_long and all(_CHARACTER_AND_PLACE.fullmatch(columns[0]) for _, columns in rows)
+
+
 def _split_lines(path: Path) -> Iterator[tuple[int, list[str]]]:
     """Yield the number and columns of each line; none where a sentence ends."""
     for number, line in read_lines(path):
@@ -73,7 +92,7 @@ def _split_lines(path: Path) -> Iterator[tuple[int, list[str]]]:
 def _read(
     path: Path, read_line: _LineReader, *, has_spans: bool, is_numbered: bool
 ) -> Iterator[TaggedSentence]:
-    entries: list[tuple[str, str]] = []
+    entries: list[tuple[int, str, str]] = []
     for number, columns in chain(_split_lines(path), [(0, [])]):
         if columns:
             where = f"{path}, line {number}"
@@ -82,10 +101,13 @@ def _read(
                 token, tag = entry
                 if has_spans:
                     _check_span_tag(tag, where=where)
-                entries.append((_drop_place(token, where=where) if is_numbered else token, tag))
+                token = _drop_place(token, where=where) if is_numbered else token
+                entries.append((number, token, tag))
         elif entries:
-            tokens, tags = zip(*entries, strict=True)
-            yield TaggedSentence(tokens=list(tokens), tags=list(tags))
+            lines, tokens, tags = zip(*entries, strict=True)
+            yield TaggedSentence(
+                tokens=list(tokens), tags=list(tags), path=str(path), lines=tuple(lines)
+            )
             entries = []
 
 
@@ -157,8 +179,13 @@ class _PlainReader:
         return token, tag
 
 
+def is_span_tag(tag: str) -> bool:
+    """Tell whether it may mark a part of a span: O, B-PER."""
+    return _SPAN_TAG.fullmatch(tag) is not None
+
+
 def _check_span_tag(tag: str, *, where: str) -> None:
-    if not _SPAN_TAG.fullmatch(tag):
+    if not is_span_tag(tag):
         raise DataError(
             f"{where}: {tag!r} is not a tag of spans; wanted O, or a letter of IOB or BIOES, '-' "
             "and a type, such as B-PER: mend the line, or choose another column"

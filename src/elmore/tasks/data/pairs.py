@@ -6,6 +6,7 @@ without it, texts come first and the label last.
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from elmore.errors import DataError
@@ -15,6 +16,8 @@ INFERENCE_LABELS = ("entailment", "neutral", "contradiction")
 
 # What SNLI writes where its annotators did not agree.
 NO_LABEL = "-"
+
+_ROWS_LOOKED_AT = 20
 
 # What a first line may call its columns.
 _LABEL = ("label", "gold_label")
@@ -78,10 +81,12 @@ def _read_rows(
             num_columns = len(cells) if header else len(names)
             if header:
                 continue
+            _refuse_heading(path, names=names)
         if len(cells) != num_columns:
             raise DataError(
                 f"{where}: wanted {num_columns} columns with tabs between them "
                 f"({_describe(names)}), got {len(cells)} ({shorten(line)}); mend the line"
+                + (", or put tabs for commas" if len(cells) == 1 and "," in line else "")
             )
         row = [cells[place] for place in places]
         if not all(row):
@@ -96,6 +101,23 @@ def _read_rows(
                 f"{_describe(names)}, with tabs between"
             )
         yield row
+
+
+def _refuse_heading(path: Path, *, names: Sequence[tuple[str, ...]]) -> None:
+    """Refuse a first line of names that are not known here, which would be learned from."""
+    lines = ((number, line) for number, line in read_lines(path) if line.strip())
+    rows = [(number, line.split("\t")) for number, line in islice(lines, _ROWS_LOOKED_AT)]
+    if len(rows) < _ROWS_LOOKED_AT or any(len(cells) != len(names) for _, cells in rows):
+        return
+    (number, first), *others = rows
+    is_odd = first[-1] not in {cells[-1] for _, cells in others}
+    are_words = not any(" " in cell for cell in first[:-1])
+    are_texts = all(" " in cells[0] for _, cells in others)
+    if is_odd and are_words and are_texts:
+        raise DataError(
+            f"{path}, line {number}: {shorten(' '.join(first))} looks like names of columns, but "
+            f"these are not known; call them {_describe(names)}, or delete the line"
+        )
 
 
 def _find_header(

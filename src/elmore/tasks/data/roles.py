@@ -33,12 +33,7 @@ def _read_json_lines(path: Path) -> Iterator[RoleSentence]:
         if not line.strip():
             continue
         where = f"{path}, line {number}"
-        entry = _parse(line)
-        if entry is None:
-            raise DataError(
-                f'{where}: wanted {{"words": [...], "frames": [{{"pred": place of a word, "lemma": '
-                f'..., "sense": ..., "tags": [...]}}]}}, got {shorten(line)}; mend the line'
-            )
+        entry = _parse(line, where=where)
         tokens, frames = tuple(entry["words"]), entry["frames"]
         examples = tuple(
             make_example(
@@ -54,25 +49,48 @@ def _read_json_lines(path: Path) -> Iterator[RoleSentence]:
         yield RoleSentence(tokens=tokens, examples=examples)
 
 
-def _parse(line: str) -> dict[str, Any] | None:
-    """Return what a line holds, or None if that is of another kind."""
+def _parse(line: str, *, where: str) -> dict[str, Any]:
+    """Return what a line holds; refuse what is of another kind, by the field that is."""
+    form = (
+        'wanted {"words": [...], "frames": [{"pred": place of a word, "lemma": ..., "sense": ..., '
+        '"tags": [...]}]}'
+    )
     try:
         entry = json.loads(line)
-        frames = entry["frames"]
-        is_fit = (
-            _are_texts(entry["words"])
-            and all(entry["words"])
-            and isinstance(frames, list)
-            and all(
-                type(frame["pred"]) is int
-                and _are_texts([frame["lemma"], frame["sense"]])
-                and _are_texts(frame["tags"])
-                for frame in frames
-            )
-        )
-    except (ValueError, KeyError, TypeError, RecursionError):
-        return None
-    return entry if is_fit else None
+    except (ValueError, RecursionError) as error:
+        reason = f"it is no JSON ({error})" if isinstance(error, ValueError) else "it is too deep"
+        raise DataError(f"{where}: {form}, but {reason}; mend the line") from None
+    if (wrong := _find_wrong(entry)) is not None:
+        raise DataError(f"{where}: {form}, but {wrong} ({shorten(line)}); mend the line")
+    fit: dict[str, Any] = entry
+    return fit
+
+
+def _find_wrong(entry: Any) -> str | None:
+    """Say which field of a line is missing or of another kind."""
+    if not isinstance(entry, dict):
+        return "it is no object"
+    words: Any = entry.get("words")
+    frames = entry.get("frames")
+    if not _are_texts(words) or "" in words:
+        return "'words' is missing or no list of words"
+    if not isinstance(frames, list):
+        return "'frames' is missing or no list"
+    wrong = (_find_wrong_field(frame, number) for number, frame in enumerate(frames, start=1))
+    return next((name for name in wrong if name), None)
+
+
+def _find_wrong_field(frame: Any, number: int) -> str | None:
+    if not isinstance(frame, dict):
+        return f"frame {number} is no object"
+    is_fit = {
+        "pred": type(frame.get("pred")) is int,
+        "lemma": isinstance(frame.get("lemma"), str),
+        "sense": isinstance(frame.get("sense"), str),
+        "tags": _are_texts(frame.get("tags")),
+    }
+    wrong = next((name for name, fits in is_fit.items() if not fits), None)
+    return wrong and f"{wrong!r} of frame {number} is missing or of another kind"
 
 
 def _are_texts(value: Any) -> bool:

@@ -5,21 +5,21 @@ from enum import StrEnum
 from itertools import islice
 from pathlib import Path
 
-from elmore.tasks.data.columns import TaggedSentence, read_columns, read_rows
-from elmore.tasks.data.lines import has_suffix, refuse_none
+from elmore.tasks.data.columns import TaggedSentence, is_span_tag, read_columns, read_rows
+from elmore.tasks.data.lines import has_suffix, read_lines, refuse_none
 from elmore.text.files import TextForm, read_sentences
 from elmore.text.language import Language
 
-# The lines of a text may have equally many tokens by chance, but hardly so many lines. A file of
-# fewer than three is taken for text.
-_LINES_LOOKED_AT, _MIN_LINES = 10, 3
+# The lines of a text may have equally many tokens by chance, but hardly so many lines, and hardly
+# ever end in tags or have tabs.
+_LINES_LOOKED_AT, _MIN_LINES = 20, 3
 
 
 class UntaggedForm(StrEnum):
     """How a file to predict on holds its sentences."""
 
     AUTO = "auto"
-    """CoNLL-U by its name; columns if its first lines have equally many; else raw text."""
+    """CoNLL-U by its name; columns if as many in each line, and tabs or tags; else raw text."""
     COLUMNS = "columns"
     """As the training data; what is in other columns than the first is not looked at."""
     RAW = "raw"
@@ -59,5 +59,14 @@ def _read_tokens(
 def _has_columns(path: Path) -> bool:
     if has_suffix(path, ".conllu"):
         return True
-    counts = [len(columns) for _, columns in islice(read_rows(path), _LINES_LOOKED_AT)]
-    return len(counts) >= _MIN_LINES and min(counts) == max(counts) >= 2
+    rows = [columns for _, columns in islice(read_rows(path), _LINES_LOOKED_AT)]
+    counts = list(map(len, rows))
+    if len(rows) < _MIN_LINES or not min(counts) == max(counts) >= 2:
+        return False
+    is_long = len(rows) == _LINES_LOOKED_AT
+    return is_long or _has_tabs(path) or all(is_span_tag(columns[-1]) for columns in rows)
+
+
+def _has_tabs(path: Path) -> bool:
+    lines = (line for _, line in read_lines(path) if line.strip())
+    return any("\t" in line for line in islice(lines, _LINES_LOOKED_AT))

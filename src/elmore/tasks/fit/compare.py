@@ -105,6 +105,7 @@ def run_comparison(
     elmo: ElmoChoice,
     observer: FitObserver | None = None,
     on_run: Callable[[int, PlannedRun], None] = lambda _number, _run: None,
+    restart: bool = False,
     device: str = "cpu",
 ) -> Iterator[tuple[PlannedRun, FitReport]]:
     """Train what is not trained yet, each in a folder of its own; yield what came of each."""
@@ -123,6 +124,7 @@ def run_comparison(
             elmo=choice,
             data=data,
             observer=observer,
+            restart=restart,
             device=device,
         )
         yield run, report

@@ -1,5 +1,6 @@
 """From files to a trained task network: read, prepare, train, score, keep."""
 
+import warnings
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -9,9 +10,10 @@ import torch
 from torch import Tensor
 
 from elmore.atomic_file import replace_file
-from elmore.errors import DataError
+from elmore.errors import DataError, DataWarning
 from elmore.pretrain.pretrain import read_device
 from elmore.pretrain.stopping import stopping_at_once
+from elmore.tasks.data.lines import shorten
 from elmore.tasks.data.parts import Parts
 from elmore.tasks.fit.batches import draw_examples
 from elmore.tasks.fit.data import TaskData, find_sentences, read_data
@@ -33,6 +35,7 @@ from elmore.tasks.fit.progress import CurvePoint, FitObserver, FitProgress, Sile
 from elmore.tasks.fit.run import FitRun
 from elmore.tasks.fit.settings import FitSettings
 from elmore.tasks.inputs.word_table import ChosenWords
+from elmore.tasks.metrics.tag_schemes import TagScheme
 from elmore.tasks.task import Labels, Scores, Task
 from elmore.weights.json_file import read_json, write_json
 
@@ -131,6 +134,8 @@ def _prepare(
         len(data.train), share=training.share, most=training.max_examples, seed=training.seed
     )
     labels = task.find_labels(_pick(data, chosen))
+    if len(chosen) == len(data.train):  # of a part, some labels are missing
+        _warn_of_unknown_labels(task, data, labels)
     observer.on_stage("choosing words")
     torch.manual_seed(training.seed)
     words = find_words(settings, find_sentences(task, _pick(data, chosen)))
@@ -144,6 +149,23 @@ def _prepare(
         random_state=torch.get_rng_state(),
         device=place,
     )
+
+
+def _warn_of_unknown_labels(task: Task, data: TaskData, labels: Labels) -> None:
+    for name in ("dev", "test"):
+        try:
+            found = task.find_labels(iter(data.parts.get(name, ())))
+        except DataError:  # which is about learning from them
+            continue
+        # In how they write spans, parts may differ.
+        unknown = [label for label in found if label not in (*labels, *TagScheme)]
+        if unknown:
+            shown = ", ".join(map(shorten, unknown[:5])) + (", ..." if len(unknown) > 5 else "")
+            warnings.warn(
+                f"{name} has labels that training has not: {shown}; they can never be right",
+                DataWarning,
+                stacklevel=2,
+            )
 
 
 def _pick(data: TaskData, chosen: list[int]) -> Iterator[Any]:

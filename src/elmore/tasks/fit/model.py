@@ -99,6 +99,15 @@ class TaskModel:
             on_done(len(places))
         return found
 
+    def read(self, path: str | Path) -> Iterator[Any]:
+        """Yield the examples of a text, or of a file of the task's form whatever its labels."""
+        return self.task.read_unlabelled(Path(path))
+
+    def __repr__(self) -> str:
+        """Say what it is."""
+        where = self.settings.elmo.where
+        return f"TaskModel({self.settings.kind}, ELMo: {where}, {self.num_parameters:,} weights)"
+
     def score(
         self, examples: Iterable[Any], *, on_done: Callable[[int], None] = lambda _number: None
     ) -> Scores:

@@ -4,6 +4,7 @@ import hashlib
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ def make_plan(settings: FitSettings, parts: Parts, *, elmo: dict[str, Any] | Non
     return {
         "format": FORMAT,
         "settings": settings.to_json(),
+        "words": settings.words.file and _digest(Path(settings.words.file)),
         "parts": {part: _describe_files(files) for part, files in vars(parts).items()},
         "elmo": elmo,
     }
@@ -65,6 +67,8 @@ def check_plan(folder: Path, plan: Plan) -> None:
     for part, files in plan["parts"].items():
         if before["parts"].get(part) != files:
             raise ConfigError(f"{folder} has a training with other data for {part}; {remedy}")
+    if before.get("words") != plan["words"]:
+        raise ConfigError(f"{folder} has a training with other word vectors; {remedy}")
     if before["elmo"] != plan["elmo"]:
         raise ConfigError(f"{folder} has a training with another biLM; {remedy}")
 
@@ -115,14 +119,29 @@ def remove_leftovers(folder: Path) -> None:
 
 
 def _describe_files(files: Files) -> dict[str, Any]:
-    """Tell files from others by their places and sizes; a part may have thousands of them."""
-    found = [(str(path.resolve()), path.stat().st_size) for path in files]
+    """Tell files from others by what is in them; a part may have thousands of them."""
     return {
-        "first": found[0][0] if found else None,
-        "num_files": len(found),
-        "num_bytes": sum(size for _, size in found),
-        "sha256": hashlib.sha256(repr(found).encode(errors="surrogateescape")).hexdigest(),
+        "first": str(files[0].resolve()) if files else None,
+        "num_files": len(files),
+        "num_bytes": sum(path.stat().st_size for path in files),
+        "digest": hashlib.sha256(repr([_digest(path) for path in files]).encode()).hexdigest(),
     }
+
+
+def _digest(path: Path) -> str | None:
+    """Return what stands for a file's bytes; None if it cannot be read, which is told later."""
+    try:
+        status = path.stat()
+        return _digest_bytes(path, status.st_size, status.st_mtime_ns)
+    except OSError:
+        return None
+
+
+@cache
+def _digest_bytes(path: Path, _size: int, _changed: int) -> str:
+    """Read a file once, however many trainings of a comparison ask for it."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _flatten(values: Mapping[str, Any]) -> dict[str, Any]:

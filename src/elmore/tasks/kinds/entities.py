@@ -15,7 +15,7 @@ from typing import Any
 
 from elmore.config import read_choice
 from elmore.errors import ConfigError, DataError
-from elmore.tasks.data.columns import TaggedSentence, read_columns
+from elmore.tasks.data.columns import TaggedSentence, looks_numbered, read_columns
 from elmore.tasks.data.untagged import UntaggedForm, read_untagged
 from elmore.tasks.inputs.token_input import TokenInput
 from elmore.tasks.kinds.tags import (
@@ -27,7 +27,12 @@ from elmore.tasks.kinds.tags import (
     score_spans_of,
 )
 from elmore.tasks.metrics.spans import read_spans
-from elmore.tasks.metrics.tag_schemes import TagScheme, guess_scheme, write_tags
+from elmore.tasks.metrics.tag_schemes import (
+    NamePlace,
+    TagScheme,
+    guess_scheme_of,
+    write_tags,
+)
 from elmore.tasks.networks.tag_numbers import number_tags
 from elmore.tasks.networks.tag_rules import find_transitions, list_tags
 from elmore.tasks.networks.tagger import TagFeatures, Tagger
@@ -43,8 +48,11 @@ class EntitySettings:
 
     column: str | int = LAST_COLUMN
     """The number of the tags' column, from 2, or "last"."""
-    is_numbered: bool = False
-    """Each token is a character followed by its place in its word, as in Weibo NER."""
+    is_numbered: bool | None = None
+    """Each token is a character followed by its place in its word, as in Weibo NER.
+
+    Without it, a file is looked at.
+    """
     scheme: TagScheme | None = None
     """In which predictions are written. Without it, that of the training data."""
     learned_scheme: TagScheme = TagScheme.BIOES
@@ -84,7 +92,7 @@ class EntityTask:
     def read(self, path: Path) -> Iterator[TaggedSentence]:
         """Yield a file's sentences with their tags."""
         column = resolve_column(path, self.settings.column)
-        is_numbered = self.settings.is_numbered
+        is_numbered = self._is_numbered(path)
         sentences = read_columns(path, column=column, has_spans=True, is_numbered=is_numbered)
         yield from check_spans(sentences, path=path)
 
@@ -96,7 +104,7 @@ class EntityTask:
             path,
             form=self.settings.text_form,
             language=self.settings.language,
-            is_numbered=self.settings.is_numbered,
+            is_numbered=self._is_numbered(path),
         )
 
     def count_tokens(self, example: TaggedSentence) -> int:
@@ -111,7 +119,7 @@ class EntityTask:
         """Return the scheme of the tags and then the types of entities, sorted: tags are both."""
         types: set[str] = set()
         tags = _note_types(examples, types)
-        scheme = self.settings.scheme or guess_scheme(tags, name="the training data")
+        scheme = self.settings.scheme or guess_scheme_of(tags, name="the data")
         for _ in tags:  # where nothing was to be guessed
             pass
         return (str(scheme), *sorted(types))
@@ -146,7 +154,11 @@ class EntityTask:
 
     def to_json(self, example: TaggedSentence, prediction: Tags) -> dict[str, Any]:
         """Return tokens, tags and entities."""
-        has_spaces = self.settings.language is not Language.ZH and not self.settings.is_numbered
+        has_spaces = not (
+            self.settings.language is Language.ZH
+            or self.settings.is_numbered
+            or all(map(_is_chinese, example.tokens))
+        )
         return {
             "tokens": list(example.tokens),
             "tags": list(prediction),
@@ -163,19 +175,29 @@ class EntityTask:
             ],
         }
 
+    def _is_numbered(self, path: Path) -> bool:
+        chosen = self.settings.is_numbered
+        return looks_numbered(path) if chosen is None else chosen
+
     def _list_learned(self, labels: Labels) -> Labels:
         return list_tags(labels[1:], scheme=self.settings.learned_scheme)
+
+
+def _is_chinese(token: str) -> bool:
+    return len(token) == 1 and (token >= "\u2e80" or not token.isalnum())
 
 
 def _rewrite(tags: Sequence[str], scheme: TagScheme) -> Tags:
     return write_tags(read_spans(tags), num_tokens=len(tags), scheme=scheme)
 
 
-def _note_types(examples: Iterable[TaggedSentence], types: set[str]) -> Iterator[Tags]:
-    """Yield the tags of each sentence, and add the types of its entities."""
+def _note_types(
+    examples: Iterable[TaggedSentence], types: set[str]
+) -> Iterator[tuple[Tags, NamePlace]]:
+    """Yield the tags of each sentence and where they are, and add the types of its entities."""
     for example in examples:
         types.update(span.type for span in read_spans(example.tags))
-        yield example.tags
+        yield example.tags, example.name_place
     if not types:
         raise DataError(
             "the training data has no entity: all its tags are O; check that task.column is the "

@@ -148,8 +148,8 @@ def score_spans_of(pairs: Iterable[tuple[TaggedSentence, Tags]]) -> Scores:
 
 def check_spans(sentences: Iterable[TaggedSentence], *, path: Path) -> Iterator[TaggedSentence]:
     """Pass sentences on; those whose tags no score reads, such as M-PER, are a DataError."""
-    for number, sentence in enumerate(sentences, start=1):
-        read_spans(sentence.tags, where=f"{path}, sentence {number}")
+    for sentence in sentences:
+        read_spans(sentence.tags, where=f"{path}, the sentence from line {sentence.lines[0]}")
         yield sentence
 
 

@@ -4,11 +4,13 @@ A scheme writes given spans in one way only. So tags follow it if their spans, w
 the same tags; where they are not, the scheme says what should be there.
 """
 
+import warnings
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
+from functools import partial
 
-from elmore.errors import DataError
+from elmore.errors import DataError, DataWarning
 from elmore.tasks.metrics.spans import OUTSIDE, Span, read_spans
 
 
@@ -72,7 +74,26 @@ def convert_tags(
     return write_tags(spans, num_tokens=len(tags), scheme=target)
 
 
+NamePlace = Callable[[int], str]
+"""Where a token of a sentence is, for a message."""
+
+
 def guess_scheme(sentences: Iterable[Sequence[str]], *, name: str = "the corpus") -> TagScheme:
+    """Tell the scheme of sentences that are of no file."""
+    numbered = enumerate(sentences, start=1)
+    return guess_scheme_of(
+        ((tags, partial(_name_token, f"{name}, sentence {number}")) for number, tags in numbered),
+        name=name,
+    )
+
+
+def _name_token(where: str, token: int) -> str:
+    return f"{where}, token {token + 1}"
+
+
+def guess_scheme_of(
+    sentences: Iterable[tuple[Sequence[str], NamePlace]], *, name: str
+) -> TagScheme:
     """Tell the scheme of a corpus: no two of them write a span alike, so any span gives it away.
 
     Real corpora have slips: the scheme that fits most sentences is it. Reading strictly finds them.
@@ -80,9 +101,8 @@ def guess_scheme(sentences: Iterable[Sequence[str]], *, name: str = "the corpus"
     num_sentences = 0
     num_fitting: Counter[TagScheme] = Counter()
     misfits: dict[TagScheme, str] = {}
-    for number, tags in enumerate(sentences, start=1):
-        where = f"{name}, sentence {number}"
-        spans = read_spans(tags, where=where)
+    for tags, name_place in sentences:
+        spans = read_spans(tags, where=name_place(0))
         num_sentences += bool(spans)
         for scheme in TagScheme:
             wrong = _find_wrong(tags, spans, scheme)
@@ -90,7 +110,7 @@ def guess_scheme(sentences: Iterable[Sequence[str]], *, name: str = "the corpus"
                 num_fitting[scheme] += bool(spans)
             elif scheme not in misfits:
                 misfits[scheme] = (
-                    f"{where}, token {wrong[0] + 1} has {tags[wrong[0]]!r} instead of {wrong[1]!r}"
+                    f"{name_place(wrong[0])}: {tags[wrong[0]]!r} where {scheme} has {wrong[1]!r}"
                 )
     if not num_sentences:
         raise DataError(
@@ -100,8 +120,15 @@ def guess_scheme(sentences: Iterable[Sequence[str]], *, name: str = "the corpus"
     best = max(TagScheme, key=lambda scheme: num_fitting[scheme])
     if 2 * num_fitting[best] <= num_sentences:
         raise DataError(
-            f"the tags of {name} follow no scheme: {best} fits best, but only {num_fitting[best]} "
-            f"of {num_sentences} sentences with spans ({misfits[best]}); mend the tags"
+            f"{misfits[best]}; the tags of {name} follow no scheme, as {best} fits best and that "
+            f"only {num_fitting[best]} of {num_sentences} sentences with spans: mend them"
+        )
+    if num_wrong := num_sentences - num_fitting[best]:
+        warnings.warn(
+            f"{misfits[best]}; in all, {num_wrong:,} of {num_sentences:,} sentences with spans "
+            "have tags that cannot be, which are read as conlleval reads them",
+            DataWarning,
+            stacklevel=2,
         )
     return best
 

@@ -23,14 +23,20 @@ POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 
 
 def make_page(
-    comparison: Comparison, *, plots: Sequence[Plot], command: str, note: str | None = None
+    comparison: Comparison,
+    *,
+    plots: Sequence[Plot],
+    command: str,
+    note: str | None = None,
+    state: str | None = None,
 ) -> str:
-    """Return the whole page; `note` says why there are no plots, if there are none."""
+    """Return the whole page; `note` says why there are no plots, `state` what is still to come."""
     cells = summarize(comparison)
     title = f"{comparison.task}: with and without ELMo"
     parts = [
         element("h1", title),
         element("p", describe_finding(comparison, cells), class_="finding"),
+        *([element("p", state)] if state else []),
         terms(_list_facts(comparison)),
         section("Scores", make_score_table(comparison, cells)),
         *_show_gains(cells),

@@ -14,8 +14,13 @@ RESULTS = "report.json"
 PAGE = "report.html"
 
 
-def write_report(comparison: Comparison, folder: Path, *, command: str) -> Path:
-    """Write both files and return the page's path; without matplotlib the page has no plots."""
+def write_report(
+    comparison: Comparison, folder: Path, *, command: str, state: str | None = None
+) -> Path:
+    """Write both files and return the page's path; without matplotlib the page has no plots.
+
+    `state` is a sentence on what is still to come.
+    """
     write_comparison(comparison, folder / RESULTS)
     plots: list[Plot] = []
     note = None
@@ -23,7 +28,7 @@ def write_report(comparison: Comparison, folder: Path, *, command: str) -> Path:
         plots = draw_plots(comparison)
     except MissingExtraError as error:
         note = f"There are no plots here: {error}"
-    page = make_page(comparison, plots=plots, command=command, note=note)
+    page = make_page(comparison, plots=plots, command=command, note=note, state=state)
     with replace_file(folder / PAGE) as temporary:
         # What UTF-8 cannot hold, as of a file name in another encoding, becomes a question mark.
         temporary.write_text(page, encoding="utf-8", errors="replace")

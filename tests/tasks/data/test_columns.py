@@ -3,7 +3,7 @@ import gzip
 import pytest
 
 from elmore.errors import DataError
-from elmore.tasks.data.columns import TaggedSentence, read_columns
+from elmore.tasks.data.columns import TaggedSentence, looks_numbered, read_columns
 from tests.tasks.data.places import find_data
 
 # Characters with their places in their words; in the third line a 0, twelfth of its word.
@@ -121,3 +121,21 @@ def test_chinese_names_are_read_a_character_a_token(name, num_sentences):
     # Weibo's emoji, once two surrogates, are two U+FFFD.
     assert {len(token) for token in characters} - {1} <= {2}
     assert {token for token in characters if len(token) == 2} <= {"\ufffd\ufffd"}
+
+
+def test_characters_with_their_places_are_seen(tmp_path):
+    path = tmp_path / "x.conll"
+    path.write_text("科0 O\n技1 O\n\n20 O\n" * 5)
+    assert looks_numbered(path)
+    path.write_text("科0 O\n技1 O\n" * 6 + "部 O\n")
+    assert not looks_numbered(path)
+    path.write_text("A1 O\n")
+    assert not looks_numbered(path), "a line tells nothing"
+
+
+def test_sentences_know_their_lines(tmp_path):
+    path = tmp_path / "x.txt"
+    path.write_text("EU x\n\nno y\nnot z\n")
+    first, second = read_columns(path, column=2)
+    assert (first.lines, second.lines) == ((1,), (3, 4))
+    assert second.name_place(1) == f"{path}, line 4"

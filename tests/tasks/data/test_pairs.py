@@ -116,3 +116,21 @@ def test_snli_has_its_pairs(name, num_pairs):
     pairs = list(read_pairs(find_data(f"snli/{name}.tsv"), labels=INFERENCE_LABELS))
     assert len(pairs) == num_pairs
     assert not any('""' in pair.premise + pair.hypothesis for pair in pairs)
+
+
+def test_names_of_columns_that_are_not_known_are_no_example(tmp_path):
+    path = tmp_path / "table.tsv"
+    labels = ["good", "bad"] * 10
+    rows = "".join(f"a film\t{label}\n" for label in labels)
+    path.write_text("review\tsentiment\n" + rows)
+    with pytest.raises(DataError, match=r"line 1: 'review sentiment' looks like .* text, label"):
+        list(read_texts(path))
+    path.write_text("awful\tbad\n" + rows)
+    assert len(list(read_texts(path))) == 21
+
+
+def test_commas_for_tabs_are_seen(tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_text("a film,good\n")
+    with pytest.raises(DataError, match="put tabs for commas"):
+        list(read_texts(path))

@@ -88,3 +88,24 @@ def test_the_web_treebank_has_its_predicates(part, num_sentences, num_predicates
     sentences = list(read_role_sentences(find_data(f"srl_ewt/{part}.jsonl")))
     assert len(sentences) == num_sentences
     assert sum(len(sentence.examples) for sentence in sentences) == num_predicates
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ('{"words": ["a"]', "it is no JSON"),
+        ("[1]", "it is no object"),
+        ('{"words": ["a", 1], "frames": []}', "'words' is missing or no list of words"),
+        ('{"words": ["a"]}', "'frames' is missing"),
+        ('{"words": ["a"], "frames": [1]}', "frame 1 is no object"),
+        (
+            '{"words": ["a"], "frames": [{"pred": "0", "lemma": "", "sense": "", "tags": []}]}',
+            "'pred' of frame 1 is missing or of another kind",
+        ),
+    ],
+)
+def test_the_field_that_is_wrong_is_named(tmp_path, line, told):
+    path = tmp_path / "x.jsonl"
+    path.write_text(f"{line}\n")
+    with pytest.raises(DataError, match=f"line 1: wanted .*, but {told}"):
+        list(read_roles(path))

@@ -4,12 +4,12 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from elmore.errors import ConfigError, DataError
+from elmore.errors import ConfigError, DataError, DataWarning
 from elmore.pretrain.stopping import StoppedError
 from elmore.tasks.fit import run as run_module
 from elmore.tasks.fit.model import TaskModel
 from elmore.tasks.fit.run import BEST
-from tests.tasks.fit.made_up import Place, Watcher, are_alike, without_times
+from tests.tasks.fit.made_up import Place, Watcher, are_alike, without_times, write_data
 
 LEARNING = (
     "elmo.where=both",
@@ -151,3 +151,10 @@ def test_shares_and_numbers_of_examples_are_trained_on(place):
     report = place.fit("number", "training.max_examples=3", "training.max_epochs=1")
     assert report.num_examples["train"] == 3
     assert set(report.scores) == {"dev", "test"}
+
+
+def test_labels_that_can_never_be_right_are_told(place, tmp_path):
+    data = write_data(tmp_path)
+    (data / "dev.txt").write_text("a\tNEW\n")
+    with pytest.warns(DataWarning, match="dev has labels that training has not: 'NEW'; they can"):
+        place.fit("unknown", "training.max_epochs=1", data_folder=data)

@@ -116,5 +116,5 @@ class _JsonText:
     def _refuse(self, problem: str, place: int) -> DataError:
         return DataError(
             f"{self._path} is not the JSON wanted (character {self._num_dropped + place + 1}: "
-            f"{problem}); mend the file, or copy it again"
+            f"{problem}); mend the file, or give one of SQuAD's form"
         )

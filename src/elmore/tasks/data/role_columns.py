@@ -40,7 +40,7 @@ def read_sentence_rows(path: Path) -> Iterator[list[Row]]:
                 raise DataError(
                     f"{path}, line {number}: wanted {wanted} columns of CoNLL-2012, got "
                     f"{len(columns)} ({shorten(line)}); mend the line, or for JSON lines, name the "
-                    "file .jsonl"
+                    "file .jsonl (in plain text no predicates are marked)"
                 )
             rows.append((number, columns))
         elif rows:

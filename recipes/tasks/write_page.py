@@ -102,6 +102,7 @@ def find_cells(comparison: Comparison, *, share: float = 1.0) -> dict[str, Cell]
 
 def show_gains(found: dict[str, Comparison]) -> str:
     """Show a row a task: with ELMo at the input, without it, and the paper's."""
+    majority = read_majority()
     rows = []
     for name, comparison in found.items():
         task, cells = TASKS[name], find_cells(comparison)
@@ -113,6 +114,7 @@ def show_gains(found: dict[str, Comparison]) -> str:
             [
                 f"{task.title}, {task.score}",
                 f"{without.num_train:,}",
+                f"{majority[name]:.1f}" if name in majority else NOTHING,
                 show_mean(without),
                 show_mean(with_elmo),
                 f"{format_signed(gain.points, digits=1)} ({format_interval(gain.interval)})",
@@ -120,8 +122,16 @@ def show_gains(found: dict[str, Comparison]) -> str:
                 paper,
             ]
         )
-    header = ["task", "trained on", "without", "ELMo", "gain (95 %)", "of errors", "the paper"]
+    header = ["task", "trained on", "majority", "without", "ELMo"]
+    header += ["gain (95 %)", "of errors", "the paper"]
     return write_table(header, rows)
+
+
+def read_majority() -> dict[str, float]:
+    """Return what majority.py found, if it was run."""
+    path = FOLDER / "majority.json"
+    found: dict[str, float] = json.loads(path.read_text()) if path.is_file() else {}
+    return found
 
 
 def show_mean(cell: Cell | None) -> str:
@@ -231,19 +241,34 @@ def fill(page: str, tables: dict[str, str]) -> str:
     return page
 
 
-def main() -> None:
-    """Collect, and write the page and its pictures."""
-    if len(sys.argv) > 1:
-        collect(Path(sys.argv[1]))
+def read_reports() -> dict[str, Comparison]:
+    """Return the comparisons that were made, by name."""
     paths = {name: FOLDER / f"{name}.json" for name in TASKS}
     found = {name: read_comparison(path) for name, path in paths.items() if path.is_file()}
-    tables = {
+    return {
+        name: comparison
+        for name, comparison in found.items()
+        if {"without", "input"} <= find_cells(comparison).keys()
+    }
+
+
+def make_tables(found: dict[str, Comparison]) -> dict[str, str]:
+    """Return all tables of the page, by the names of their places."""
+    return {
         "gains": show_gains(found),
         "layers": show_variants(found, LAYERS, need="top"),
         "places": show_variants(found, PLACES, need="output"),
         "shares": show_shares(found),
         "costs": show_costs(found),
     }
+
+
+def main() -> None:
+    """Collect, and write the page and its pictures."""
+    if len(sys.argv) > 1:
+        collect(Path(sys.argv[1]))
+    found = read_reports()
+    tables = make_tables(found)
     PAGE.write_text(fill(PAGE.read_text(encoding="utf-8"), tables), encoding="utf-8")
     draw_mixes(found, FOLDER / "layers.svg")
     for name, comparison in found.items():

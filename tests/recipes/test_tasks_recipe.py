@@ -54,20 +54,9 @@ def test_questions_are_tested_on_what_is_public(tmp_path):
 
 def test_the_page_has_a_place_for_each_table_and_shows_what_reports_say():
     page = write_page.PAGE.read_text()
-    for name in ("gains", "layers", "places", "shares", "costs"):
+    tables = write_page.make_tables(write_page.read_reports())
+    for name in tables:
         assert f"<!-- {name} -->\n" in page
-    reports = {
-        name: write_page.read_comparison(path)
-        for name in write_page.TASKS
-        if (path := write_page.FOLDER / f"{name}.json").is_file()
-    }
-    tables = {
-        "gains": write_page.show_gains(reports),
-        "layers": write_page.show_variants(reports, write_page.LAYERS, need="top"),
-        "places": write_page.show_variants(reports, write_page.PLACES, need="output"),
-        "shares": write_page.show_shares(reports),
-        "costs": write_page.show_costs(reports),
-    }
     assert write_page.fill(page, tables) == page
 
 

@@ -2,10 +2,9 @@ import pytest
 import torch
 
 from elmore.errors import ConfigError, DataError
+from elmore.tasks.kinds.classes import TextSettings
 from elmore.tasks.kinds.entailment import (
-    EntailmentSettings,
     EntailmentTask,
-    PairSettings,
     PairTask,
 )
 from elmore.tasks.networks.esim import ESIM
@@ -39,7 +38,7 @@ def test_only_pairs_have_labels_of_any_name(tmp_path):
     path = write(tmp_path, "A b c\tB\tsame\nC\tD\tother\n")
     with pytest.raises(DataError, match=r"line 1: the label 'same' is none of entailment"):
         list(EntailmentTask().read(path))
-    task = PairTask(PairSettings(max_tokens=2))
+    task = PairTask(TextSettings(max_tokens=2))
     examples = list(task.read(path))
     assert examples[0].sentences == (("A", "b"), ("B",))
     assert task.find_labels(examples) == ("other", "same")
@@ -85,12 +84,12 @@ def test_lines_that_are_no_pairs_are_told(tmp_path):
 @pytest.mark.parametrize(
     ("kind", "settings", "complaint"),
     [
-        (EntailmentSettings, {"hidden_dim": 0}, r"task\.hidden_dim is 0"),
-        (EntailmentSettings, {"dropout": -0.1}, r"task\.dropout is -0\.1"),
-        (PairSettings, {"hidden_dim": 1.5}, r"task\.hidden_dim is 1\.5"),
-        (PairSettings, {"dropout": float("nan")}, r"task\.dropout is nan"),
-        (PairSettings, {"max_tokens": 0}, r"task\.max_tokens is 0"),
-        (PairSettings, {"language": "xx"}, r"task\.language is 'xx'; choose one of: en, zh"),
+        (TextSettings, {"hidden_dim": 0}, r"task\.hidden_dim is 0"),
+        (TextSettings, {"dropout": -0.1}, r"task\.dropout is -0\.1"),
+        (TextSettings, {"hidden_dim": 1.5}, r"task\.hidden_dim is 1\.5"),
+        (TextSettings, {"dropout": float("nan")}, r"task\.dropout is nan"),
+        (TextSettings, {"max_tokens": 0}, r"task\.max_tokens is 0"),
+        (TextSettings, {"language": "xx"}, r"task\.language is 'xx'; choose one of: en, zh"),
     ],
 )
 def test_settings_that_cannot_be_are_named(kind, settings, complaint):
@@ -101,8 +100,8 @@ def test_settings_that_cannot_be_are_named(kind, settings, complaint):
 @pytest.mark.parametrize(
     "task",
     [
-        EntailmentTask(EntailmentSettings(hidden_dim=3, dropout=0.2)),
-        PairTask(PairSettings(hidden_dim=3, dropout=0.2)),
+        EntailmentTask(TextSettings(hidden_dim=3, dropout=0.2)),
+        PairTask(TextSettings(hidden_dim=3, dropout=0.2)),
     ],
 )
 def test_the_network_has_the_settings_and_json_the_pair(tmp_path, task):

@@ -2,7 +2,8 @@ import pytest
 import torch
 
 from elmore.errors import ConfigError, DataError
-from elmore.tasks.kinds.texts import TextSettings, TextTask
+from elmore.tasks.kinds.classes import TextSettings
+from elmore.tasks.kinds.texts import TextTask
 from elmore.tasks.networks.biattentive import BiattentiveClassifier
 from elmore.text.language import Language
 from tests.tasks.networks.class_batches import make_input

@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 
+from elmore.config import MAX_DIM, check_range, check_share, read_choice
 from elmore.errors import DataError
 from elmore.tasks.data.lines import shorten
 from elmore.tasks.metrics.accuracy import score_labels
@@ -16,6 +17,27 @@ from elmore.text.tokens import split_tokens
 
 # So many different labels are no labels: more likely the texts are in their column.
 MAX_LABELS = 1000
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextSettings:
+    """The network's size, and how texts are read."""
+
+    hidden_dim: int = 100
+    """Of one direction of an LSTM."""
+    dropout: float = 0.3
+    max_tokens: int = 400
+    """Of a text. What follows is not read: memory grows by the square of its length."""
+    language: Language = Language.EN
+    """Whose rules split a text into tokens."""
+
+    def __post_init__(self) -> None:
+        """Take strings from TOML, and refuse what cannot be."""
+        language = read_choice("task.language", self.language, Language)
+        object.__setattr__(self, "language", language)
+        check_range("task.hidden_dim", self.hidden_dim, 1, MAX_DIM)
+        check_range("task.max_tokens", self.max_tokens, 1, 100_000)
+        check_share("task.dropout", self.dropout)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

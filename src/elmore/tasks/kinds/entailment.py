@@ -1,104 +1,21 @@
 """Pairs of texts with a label each, by ESIM: whether one entails the other, and users' own."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from elmore.config import MAX_DIM, check_range, check_share, read_choice
 from elmore.errors import DataError
 from elmore.tasks.data.lines import read_lines, refuse_none, shorten
 from elmore.tasks.data.pairs import INFERENCE_LABELS, read_pairs
 from elmore.tasks.inputs.token_input import TokenInput
 from elmore.tasks.kinds import classes
-from elmore.tasks.kinds.classes import ClassExample, split_texts
+from elmore.tasks.kinds.classes import ClassExample, TextSettings, split_texts
 from elmore.tasks.networks.esim import ESIM
 from elmore.tasks.networks.label_choice import Probabilities
 from elmore.tasks.task import Labels
-from elmore.text.language import Language
 
 # What the first line of a table without labels may be, if it is not a pair itself.
 _HEADERS = (["premise", "hypothesis"], ["sentence1", "sentence2"])
-
-
-@dataclass(frozen=True, kw_only=True)
-class EntailmentSettings:
-    """The network's size; the paper's hidden_dim is 300, its dropout 0.5."""
-
-    hidden_dim: int = 100
-    """Of one direction of an LSTM."""
-    dropout: float = 0.3
-
-    def __post_init__(self) -> None:
-        """Refuse what cannot be."""
-        check_range("task.hidden_dim", self.hidden_dim, 1, MAX_DIM)
-        check_share("task.dropout", self.dropout)
-
-
-class EntailmentTask:
-    """Whether a premise entails a hypothesis, contradicts it, or neither (SNLI)."""
-
-    name = "entailment"
-    main_score = "accuracy"
-
-    def __init__(self, settings: EntailmentSettings | None = None) -> None:
-        self.settings = settings or EntailmentSettings()
-
-    count_tokens = staticmethod(classes.count_tokens)
-    find_sentences = staticmethod(classes.find_sentences)
-    prepare = staticmethod(classes.prepare)
-    score = staticmethod(classes.score)
-
-    def read(self, path: Path) -> Iterator[ClassExample]:
-        """Yield the pairs of a table whose labels are SNLI's; those labelled '-' are left out."""
-        for row in read_pairs(path, labels=INFERENCE_LABELS):
-            yield split_texts(row.premise, row.hypothesis, label=row.label)
-
-    read_training = read
-
-    def read_unlabelled(self, path: Path) -> Iterator[ClassExample]:
-        """Yield the pairs of a table of two columns, or of one as `read` takes it."""
-        for texts in read_bare_pairs(path):
-            yield split_texts(*texts, label=None)
-
-    def find_labels(self, examples: Iterable[ClassExample]) -> Labels:
-        """Return the labels that occur, in SNLI's order."""
-        found = classes.find_labels(examples)
-        return tuple(label for label in INFERENCE_LABELS if label in found)
-
-    def build(self, tokens: TokenInput, *, labels: Labels) -> ESIM:
-        """Return an untrained network."""
-        return ESIM(
-            tokens=tokens,
-            labels=labels,
-            hidden_dim=self.settings.hidden_dim,
-            dropout=self.settings.dropout,
-        )
-
-    def to_json(self, example: ClassExample, prediction: Probabilities) -> dict[str, Any]:
-        """Return the pair as it was written, and its label."""
-        return _show_pair(example, prediction)
-
-
-@dataclass(frozen=True, kw_only=True)
-class PairSettings:
-    """The network's size, and how texts are read."""
-
-    hidden_dim: int = 100
-    """Of one direction of an LSTM."""
-    dropout: float = 0.3
-    max_tokens: int = 400
-    """Of each text. What follows is not read: memory grows by the product of their lengths."""
-    language: Language = Language.EN
-    """Whose rules split a text into tokens."""
-
-    def __post_init__(self) -> None:
-        """Take strings from TOML, and refuse what cannot be."""
-        language = read_choice("task.language", self.language, Language)
-        object.__setattr__(self, "language", language)
-        check_range("task.hidden_dim", self.hidden_dim, 1, MAX_DIM)
-        check_range("task.max_tokens", self.max_tokens, 1, 100_000)
-        check_share("task.dropout", self.dropout)
 
 
 class PairTask:
@@ -106,19 +23,20 @@ class PairTask:
 
     name = "pairs"
     main_score = "accuracy"
+    known_labels: Labels | None = None
+    """All there may be; None for any."""
 
-    def __init__(self, settings: PairSettings | None = None) -> None:
-        self.settings = settings or PairSettings()
+    def __init__(self, settings: TextSettings | None = None) -> None:
+        self.settings = settings or TextSettings()
 
     count_tokens = staticmethod(classes.count_tokens)
     find_sentences = staticmethod(classes.find_sentences)
-    find_labels = staticmethod(classes.find_labels)
     prepare = staticmethod(classes.prepare)
     score = staticmethod(classes.score)
 
     def read(self, path: Path) -> Iterator[ClassExample]:
         """Yield the pairs of a table; those labelled '-' are left out."""
-        for row in read_pairs(path):
+        for row in read_pairs(path, labels=self.known_labels):
             yield self._split(row.premise, row.hypothesis, label=row.label)
 
     read_training = read
@@ -127,6 +45,11 @@ class PairTask:
         """Yield the pairs of a table of two columns, or of one as `read` takes it."""
         for texts in read_bare_pairs(path):
             yield self._split(*texts, label=None)
+
+    def find_labels(self, examples: Iterable[ClassExample]) -> Labels:
+        """Return the labels that occur: in the order in which they are known, or the alphabet's."""
+        found = classes.find_labels(examples)
+        return tuple(label for label in self.known_labels or found if label in found)
 
     def build(self, tokens: TokenInput, *, labels: Labels) -> ESIM:
         """Return an untrained network."""
@@ -148,6 +71,16 @@ class PairTask:
             language=self.settings.language,
             max_tokens=self.settings.max_tokens,
         )
+
+
+class EntailmentTask(PairTask):
+    """Whether a premise entails a hypothesis, contradicts it, or neither (SNLI).
+
+    The paper's hidden_dim is 300, its dropout 0.5.
+    """
+
+    name = "entailment"
+    known_labels = INFERENCE_LABELS
 
 
 def read_bare_pairs(path: Path) -> Iterator[tuple[str, str]]:

@@ -5,11 +5,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from elmore.errors import ConfigError
+from elmore.tasks.kinds.classes import TextSettings
 from elmore.tasks.kinds.coreference import CoreferenceSettings, CoreferenceTask
 from elmore.tasks.kinds.entailment import (
-    EntailmentSettings,
     EntailmentTask,
-    PairSettings,
     PairTask,
 )
 from elmore.tasks.kinds.entities import EntitySettings, EntityTask
@@ -17,7 +16,7 @@ from elmore.tasks.kinds.questions import QuestionSettings, QuestionTask
 from elmore.tasks.kinds.roles import RoleSettings, RoleTask
 from elmore.tasks.kinds.sentiment import SentimentSettings, SentimentTask
 from elmore.tasks.kinds.tags import TagSettings, TagTask
-from elmore.tasks.kinds.texts import TextSettings, TextTask
+from elmore.tasks.kinds.texts import TextTask
 from elmore.tasks.task import Task
 
 
@@ -38,7 +37,7 @@ KINDS = {
         Kind(name="entities", task=EntityTask, settings=EntitySettings, also=("ner",)),
         Kind(name="tags", task=TagTask, settings=TagSettings, also=("pos", "chunks")),
         Kind(name="sentiment", task=SentimentTask, settings=SentimentSettings, also=("sst",)),
-        Kind(name="entailment", task=EntailmentTask, settings=EntailmentSettings, also=("snli",)),
+        Kind(name="entailment", task=EntailmentTask, settings=TextSettings, also=("snli",)),
         Kind(name="roles", task=RoleTask, settings=RoleSettings, also=("srl",)),
         Kind(
             name="coreference",
@@ -49,7 +48,7 @@ KINDS = {
         ),
         Kind(name="questions", task=QuestionTask, settings=QuestionSettings, also=("squad", "qa")),
         Kind(name="texts", task=TextTask, settings=TextSettings),
-        Kind(name="pairs", task=PairTask, settings=PairSettings),
+        Kind(name="pairs", task=PairTask, settings=TextSettings),
     )
 }
 

@@ -1,41 +1,17 @@
 """A user's own texts with a label each, by the biattentive classification network."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from elmore.config import MAX_DIM, check_range, check_share, read_choice
 from elmore.tasks.data.lines import read_lines, refuse_none
 from elmore.tasks.data.pairs import read_texts
 from elmore.tasks.inputs.token_input import TokenInput
 from elmore.tasks.kinds import classes
-from elmore.tasks.kinds.classes import ClassExample, split_texts
+from elmore.tasks.kinds.classes import ClassExample, TextSettings, split_texts
 from elmore.tasks.networks.biattentive import BiattentiveClassifier
 from elmore.tasks.networks.label_choice import Probabilities
 from elmore.tasks.task import Labels
-from elmore.text.language import Language
-
-
-@dataclass(frozen=True, kw_only=True)
-class TextSettings:
-    """The network's size, and how texts are read."""
-
-    hidden_dim: int = 100
-    """Of one direction of an LSTM."""
-    dropout: float = 0.3
-    max_tokens: int = 400
-    """What follows is not read: memory grows by the square of a text's length."""
-    language: Language = Language.EN
-    """Whose rules split a text into tokens."""
-
-    def __post_init__(self) -> None:
-        """Take strings from TOML, and refuse what cannot be."""
-        language = read_choice("task.language", self.language, Language)
-        object.__setattr__(self, "language", language)
-        check_range("task.hidden_dim", self.hidden_dim, 1, MAX_DIM)
-        check_range("task.max_tokens", self.max_tokens, 1, 100_000)
-        check_share("task.dropout", self.dropout)
 
 
 class TextTask:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from elmore.tasks.fit.batches import shuffle_epoch
 from elmore.weights.bilm_tf import write_bilm_tf
 from tests import tiny
 from tests.weights import peer_files
@@ -48,8 +49,14 @@ def folder(tmp_path, monkeypatch):
     (tmp_path / "abstracts.txt").write_text("\n".join(["We parse .\nThe parser is new .\n"] * 60))
     write_probe_data(tmp_path)
     write_task_data(tmp_path)
+    # An epoch of these few lines is one step.
+    monkeypatch.setattr("elmore.tasks.fit.run.shuffle_epoch", shuffle_once)
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+def shuffle_once(lengths, **how):
+    return shuffle_epoch(lengths, **{**how, "min_steps": 1})
 
 
 def write_probe_data(folder):

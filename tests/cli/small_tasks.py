@@ -9,6 +9,7 @@ SMALL = [
         "characters.num_filters=3",
         "training.batch_size=10",
         "training.max_epochs=2",
+        "training.min_epoch_steps=1",
     )
 ]
 

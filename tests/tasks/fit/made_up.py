@@ -55,7 +55,9 @@ def make_settings(*changes: str) -> FitSettings:
         "words": {"dim": 4, "min_count": 1, "dropout": 0.2},
         "characters": {"num_filters": 3, "embedding_dim": 4, "max_chars": 8},
         "elmo": {"where": "none", "penalty": 0.1},
-        "training": {"batch_size": 4, "learning_rate": 0.02, "max_epochs": 3},
+        "training": {
+            **{"batch_size": 4, "learning_rate": 0.02, "max_epochs": 3, "min_epoch_steps": 1},
+        },
     }
     for change in changes:
         apply_change(values, change)

@@ -4,15 +4,20 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from elmore.tasks.fit.batches import draw_examples, shuffle_batches, sort_batches
+from elmore.tasks.fit.batches import draw_examples, shuffle_epoch, sort_batches
 
 LENGTHS = np.random.default_rng(0).integers(1, 30, 500).astype(np.int32)
+
+
+def shuffle(**changes):
+    how = {"batch_size": 8, "max_tokens": 100, "min_steps": 1, "seed": 1, "epoch": 0, **changes}
+    return shuffle_epoch(LENGTHS, **how)
 
 
 @pytest.mark.parametrize(("batch_size", "max_tokens"), [(1, 1000), (8, 1000), (8, 40), (500, 64)])
 def test_batches_keep_to_both_bounds_and_have_each_example_once(batch_size, max_tokens):
     made = [
-        shuffle_batches(LENGTHS, batch_size=batch_size, max_tokens=max_tokens, seed=1, epoch=3),
+        shuffle(batch_size=batch_size, max_tokens=max_tokens, seed=1, epoch=3),
         sort_batches(LENGTHS, batch_size=batch_size, max_tokens=max_tokens),
     ]
     for batches in made:
@@ -24,17 +29,23 @@ def test_batches_keep_to_both_bounds_and_have_each_example_once(batch_size, max_
 
 
 def test_batches_follow_from_seed_and_epoch_alone():
-    def shuffle(**changes):
-        how = {"batch_size": 8, "max_tokens": 100, "seed": 1, "epoch": 0, **changes}
-        return shuffle_batches(LENGTHS, **how)
-
     assert shuffle() == shuffle()
     assert shuffle() != shuffle(epoch=1)
     assert shuffle() != shuffle(seed=2)
 
 
+def test_little_data_is_read_until_there_are_enough_steps():
+    once = shuffle(batch_size=100, max_tokens=10_000)
+    assert len(once) == 5
+    batches = shuffle(batch_size=100, max_tokens=10_000, min_steps=11)
+    assert batches[:5] == once
+    assert Counter(place for batch in batches for place in batch) == Counter([*range(500)] * 3)
+    assert batches[5:10] != once, "in another order"
+    assert batches[5:] != shuffle(batch_size=100, max_tokens=10_000, min_steps=11, epoch=1)[5:]
+
+
 def test_examples_of_like_length_share_a_batch_and_batches_come_in_any_order():
-    batches = shuffle_batches(LENGTHS, batch_size=10, max_tokens=10_000, seed=1, epoch=0)
+    batches = shuffle(batch_size=10, max_tokens=10_000, seed=1, epoch=0)
     assert np.mean([np.ptp(LENGTHS[batch]) for batch in batches]) < 3
     shortest = [int(LENGTHS[batch].min()) for batch in batches]
     assert shortest != sorted(shortest)

@@ -21,11 +21,29 @@ def draw_examples(num_examples: int, *, share: float, most: int | None, seed: in
     return sorted(order[:wanted].tolist())
 
 
-def shuffle_batches(
-    lengths: Lengths, *, batch_size: int, max_tokens: int, seed: int, epoch: int
+def shuffle_epoch(
+    lengths: Lengths, *, batch_size: int, max_tokens: int, min_steps: int, seed: int, epoch: int
 ) -> list[list[int]]:
-    """Return an epoch's batches, of examples of like length each, by their places."""
-    random = np.random.default_rng([seed, 1 + epoch])
+    """Return an epoch's batches: all examples once, or so often that there are enough steps."""
+    batches: list[list[int]] = []
+    reading = 0
+    while len(batches) < min_steps:
+        batches += shuffle_batches(
+            lengths,
+            batch_size=batch_size,
+            max_tokens=max_tokens,
+            # A number of its own for each time that the data is read.
+            seeds=(seed, 1 + epoch, reading) if reading else (seed, 1 + epoch),
+        )
+        reading += 1
+    return batches
+
+
+def shuffle_batches(
+    lengths: Lengths, *, batch_size: int, max_tokens: int, seeds: Sequence[int]
+) -> list[list[int]]:
+    """Return all examples in batches of like length each, by their places."""
+    random = np.random.default_rng(seeds)
     order = random.permutation(len(lengths))
     batches: list[list[int]] = []
     for start in range(0, len(order), batch_size * BATCHES_A_POOL):

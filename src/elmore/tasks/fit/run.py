@@ -23,7 +23,7 @@ from elmore.pretrain.checkpoint import (
     without_prefix,
 )
 from elmore.pretrain.stopping import StoppedError, StopRequest, listening
-from elmore.tasks.fit.batches import shuffle_batches
+from elmore.tasks.fit.batches import shuffle_epoch
 from elmore.tasks.fit.data import TaskData
 from elmore.tasks.fit.model import TaskModel, find_batch_size
 from elmore.tasks.fit.optimizer import TaskOptimizer
@@ -82,10 +82,11 @@ class FitRun:
 
     def _train_epoch(self, request: StopRequest) -> None:
         progress, seed = self.progress, self.training.seed
-        batches = shuffle_batches(
+        batches = shuffle_epoch(
             self.data.train.lengths[self.chosen],
             batch_size=find_batch_size(self.model.settings),
             max_tokens=self.training.max_batch_tokens,
+            min_steps=self.training.min_epoch_steps,
             seed=seed,
             epoch=progress.epoch,
         )

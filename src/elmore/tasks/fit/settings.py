@@ -140,6 +140,8 @@ class TrainingSettings:
     learning_rate: float = 0.001
     weight_decay: float = 0.0
     max_gradient_norm: float = 5.0
+    min_epoch_steps: int = 30
+    """Little data is read several times between two scores of the development data."""
     max_epochs: int = 50
     patience: int = 10
     """Stop after so many epochs without a better score on the development data."""
@@ -154,9 +156,10 @@ class TrainingSettings:
 
     def __post_init__(self) -> None:
         """Refuse what cannot be."""
-        for name, least in (("batch_size", 1), ("max_batch_tokens", 1), ("max_epochs", 1)):
-            check_range(f"training.{name}", getattr(self, name), least, MAX_COUNT)
-        check_range("training.patience", self.patience, 1, MAX_COUNT)
+        for name in (
+            *("batch_size", "max_batch_tokens", "min_epoch_steps", "max_epochs", "patience"),
+        ):
+            check_range(f"training.{name}", getattr(self, name), 1, MAX_COUNT)
         check_range("training.halve_after", self.halve_after, 0, MAX_COUNT)
         check_range("training.seed", self.seed, 0, 1 << 40)
         if self.max_examples is not None:

@@ -77,16 +77,25 @@ TASKS = {
 
 
 def collect(folder: Path) -> None:
-    """Copy the reports of comparisons; of paths, which tell of one machine, the names are kept."""
+    """Copy the reports of comparisons; of paths, which tell of one machine, the names are kept.
+
+    Runs of NAME_shares, on parts of the training data, go to those of NAME.
+    """
     FOLDER.mkdir(exist_ok=True)
     for name in TASKS:
-        path = folder / name / "report.json"
-        if path.is_file():
-            values = json.loads(path.read_text(encoding="utf-8"))
-            words = values["settings"]["words"]
-            words["file"] = words["file"] and Path(words["file"]).name
-            text = json.dumps(values, ensure_ascii=False) + "\n"
-            (FOLDER / f"{name}.json").write_text(text, encoding="utf-8")
+        reports = [
+            json.loads(path.read_text(encoding="utf-8"))
+            for path in (folder / name / "report.json", folder / f"{name}_shares" / "report.json")
+            if path.is_file()
+        ]
+        if not reports:
+            continue
+        whole, *parts = reports
+        whole["runs"] += [run for part in parts for run in part["runs"]]
+        words = whole["settings"]["words"]
+        words["file"] = words["file"] and Path(words["file"]).name
+        text = json.dumps(whole, ensure_ascii=False) + "\n"
+        (FOLDER / f"{name}.json").write_text(text, encoding="utf-8")
 
 
 def write_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

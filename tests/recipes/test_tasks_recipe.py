@@ -60,13 +60,15 @@ def test_the_page_has_a_place_for_each_table_and_shows_what_reports_say():
     assert write_page.fill(page, tables) == page
 
 
-def test_reports_tell_nothing_of_the_machine(tmp_path, monkeypatch):
+def test_reports_tell_nothing_of_the_machine_and_shares_join_the_whole(tmp_path, monkeypatch):
     monkeypatch.setattr(write_page, "FOLDER", tmp_path / "docs")
-    (tmp_path / "ner").mkdir()
-    values = {"settings": {"words": {"file": "/home/ann/glove.txt"}}}
-    (tmp_path / "ner" / "report.json").write_text(json.dumps(values))
+    for name, run in (("ner", 1), ("ner_shares", 2)):
+        (tmp_path / name).mkdir()
+        values = {"settings": {"words": {"file": "/home/ann/glove.txt"}}, "runs": [run]}
+        (tmp_path / name / "report.json").write_text(json.dumps(values))
     write_page.collect(tmp_path)
-    assert "ann" not in (tmp_path / "docs" / "ner.json").read_text()
+    found = json.loads((tmp_path / "docs" / "ner.json").read_text())
+    assert found == {"settings": {"words": {"file": "glove.txt"}}, "runs": [1, 2]}
 
 
 @pytest.mark.parametrize("name", ["ner", "tags"])

@@ -3,7 +3,8 @@
     python recipes/tasks/cut_data.py data parts
 
 SNLI gets names that tell the parts; OntoGUM is split as its authors split it; SQuAD, whose test is
-not public, is tested on its development set, and every 20th article of training chooses weights.
+not public, is tested on questions of its development set, from all articles, and every 20th article
+of training chooses weights.
 """
 
 import gzip
@@ -16,6 +17,7 @@ from typing import Any
 
 DEV_ARTICLE = 20
 MAX_DEV_QUESTIONS = 1000
+MAX_TEST_QUESTIONS = 2000
 
 
 def read_splits(text: str) -> dict[str, list[str]]:
@@ -62,7 +64,7 @@ def cut_questions(articles: list[Any], most: int) -> list[Any]:
 def cut_squad(source: Path, out: Path) -> dict[str, int]:
     """Write three files; return the number of questions in each."""
     train, dev = hold_out(_read_articles(source / "train-v1.1-rebuilt.json.gz"))
-    test = _read_articles(source / "dev-v1.1-rebuilt.json.gz")
+    test = cut_questions(_read_articles(source / "dev-v1.1-rebuilt.json.gz"), MAX_TEST_QUESTIONS)
     out.mkdir(parents=True, exist_ok=True)
     parts = {"train": train, "dev": dev, "test": test}
     for part, articles in parts.items():

@@ -254,11 +254,15 @@ def read_reports() -> dict[str, Comparison]:
     """Return the comparisons that were made, by name."""
     paths = {name: FOLDER / f"{name}.json" for name in TASKS}
     found = {name: read_comparison(path) for name, path in paths.items() if path.is_file()}
-    return {
-        name: comparison
-        for name, comparison in found.items()
-        if {"without", "input"} <= find_cells(comparison).keys()
-    }
+    return {name: comparison for name, comparison in found.items() if is_paired(comparison)}
+
+
+def is_paired(comparison: Comparison) -> bool:
+    """Whether all seeds were trained with ELMo at the input and without it."""
+    with_elmo, without = (
+        [run.seed for run in comparison.find_runs(variant, 1.0)] for variant in ("input", "without")
+    )
+    return with_elmo == without != []
 
 
 def make_tables(found: dict[str, Comparison]) -> dict[str, str]:

@@ -312,7 +312,9 @@ _NO_BOUND = 1 << 40
 def check_range(name: str, value: Any, least: int, most: int) -> None:
     """Refuse what is not a whole number within bounds."""
     if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
-        bounds = f"from {least} to {most}" if most < _NO_BOUND else f"from {least} on"
+        is_too_large = isinstance(value, int) and value > most
+        is_bounded = most < _NO_BOUND or is_too_large
+        bounds = f"from {least} to {most}" if is_bounded else f"from {least} on"
         raise ConfigError(f"{name} is {value!r:.60}; give a whole number {bounds}")
 
 

@@ -145,4 +145,5 @@ def _read_percent(text: str) -> float:
 
 
 def _command() -> str:
-    return shlex.join(["elmore", *sys.argv[1:]])
+    # Repeated, it would throw away what it was to go on with.
+    return shlex.join(["elmore", *(word for word in sys.argv[1:] if word != "--restart")])

@@ -2,8 +2,9 @@
 
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from elmore.errors import DataWarning
@@ -12,12 +13,18 @@ if TYPE_CHECKING:
     from elmore.tasks.fit.progress import CurvePoint, FitProgress
 
 
-LONG_STAGES = ("embedding", "fine-tuning", "waiting", "going on")
+# What is worth a line in a log.
+TOLD_STAGES = ("embedding", "fine-tuning", "waiting", "going on")
 
 
-def _print_warning(message: Warning | str, *_details: Any, **_more: Any) -> None:
-    """Print a warning as a line, without the place in the code that gave it."""
-    print(f"elmore: {message}", file=sys.stderr)
+def _print_warning(
+    others: Callable[..., None], message: Warning | str, category: type[Warning], *place: Any
+) -> None:
+    """Print what is odd in the data as a line; warnings of libraries keep their form."""
+    if issubclass(category, DataWarning):
+        print(f"elmore: {message}", file=sys.stderr)
+    else:
+        others(message, category, *place)
 
 
 class FitDisplay:
@@ -53,15 +60,15 @@ class FitDisplay:
             self._is_terminal = console.is_terminal
             self._task = self._bar.add_task("beginning", total=None)
             warnings.simplefilter("default", DataWarning)  # each once
-            warnings.showwarning = _print_warning
+            warnings.showwarning = partial(_print_warning, warnings.showwarning)
             yield
 
     def on_stage(self, text: str) -> None:
-        """Show what is being done: without a terminal by a line, if it may take long."""
+        """Show what is being done: without a terminal by a line, if it is worth one."""
         if self._bar is not None:
             self._bar.update(self._task, description=text, total=None, completed=0)
         stage = text.partition(",")[0]  # behind it, how much of it is done
-        if not self._is_terminal and stage != self._stage and stage.startswith(LONG_STAGES):
+        if not self._is_terminal and stage != self._stage and stage.startswith(TOLD_STAGES):
             print(text, file=sys.stderr)
         self._stage = stage
 

@@ -93,3 +93,14 @@ def test_other_data_would_be_another_training(place, report, tmp_path):
     data = write_data(tmp_path, num_train=5)
     with pytest.raises(ConfigError, match="other data for train"):
         place.fit("run", *CHANGES, elmo=str(tiny.TRAINED_MODEL), data_folder=data)
+
+
+def test_a_restart_reads_another_text(place, tmp_path):
+    place.fit("other", *CHANGES, elmo=str(tiny.TRAINED_MODEL))
+    data = write_data(tmp_path, num_train=12)
+    with pytest.raises(ConfigError, match="other data for train"):
+        place.fit("other", *CHANGES, elmo=str(tiny.TRAINED_MODEL), data_folder=data)
+    again = place.fit(
+        "other", *CHANGES, elmo=str(tiny.TRAINED_MODEL), data_folder=data, restart=True
+    )
+    assert again.num_examples["train"] == 12

@@ -183,7 +183,7 @@ def test_a_damaged_plan_or_report_is_told(place):
     for damage, told in (
         ("{", "not JSON"),
         ("{}", "format"),
-        ('{"format": 1}', "plan.json cannot"),
+        ('{"format": 2}', "plan.json cannot"),
     ):
         plan.write_text(damage)
         with pytest.raises(ElmoreError, match=told):

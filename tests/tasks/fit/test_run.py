@@ -8,7 +8,7 @@ from elmore.errors import ConfigError, DataError, DataWarning
 from elmore.pretrain.stopping import StoppedError
 from elmore.tasks.fit import run as run_module
 from elmore.tasks.fit.model import TaskModel
-from elmore.tasks.fit.run import BEST
+from elmore.tasks.fit.run import BEST_PATTERN
 from tests.tasks.fit.made_up import Place, Watcher, are_alike, without_times, write_data
 
 LEARNING = (
@@ -137,7 +137,7 @@ def test_a_damaged_file_of_best_weights_is_told(place, monkeypatch):
     script_scores(monkeypatch, [10.0, 5.0, 5.0])
     with pytest.raises(StoppedError):
         place.fit("damaged", observer=Watcher(stop_after=14))
-    (best,) = (place.folder / "damaged").glob(BEST)
+    (best,) = (place.folder / "damaged").glob(BEST_PATTERN)
     best.write_bytes(b"no weights")
     with pytest.raises(
         DataError, match=r"best-1.safetensors cannot be read .*; begin the run anew"

@@ -77,9 +77,14 @@ def read_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
 
 def looks_numbered(path: Path) -> bool:
     """Tell whether every token is a character and its place in its word, as in Weibo NER."""
-    rows = list(islice(read_rows(path), _ROWS_LOOKED_AT))
-    is_long = len(rows) >= _ROWS_LOOKED_AT // 5
-    return is_long and all(_CHARACTER_AND_PLACE.fullmatch(columns[0]) for _, columns in rows)
+    tokens = [columns[0] for _, columns in islice(read_rows(path), _ROWS_LOOKED_AT)]
+    is_chinese = any(is_han(token[0]) for token in tokens if token)
+    return is_chinese and all(map(_CHARACTER_AND_PLACE.fullmatch, tokens))
+
+
+def is_han(character: str) -> bool:
+    """Tell whether it is Chinese, or a sign of Chinese or Japanese script."""
+    return "\u2e80" <= character <= "\u9fff" or "\U00020000" <= character <= "\U0003ffff"
 
 
 def _split_lines(path: Path) -> Iterator[tuple[int, list[str]]]:

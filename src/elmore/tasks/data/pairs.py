@@ -22,8 +22,8 @@ _ROWS_LOOKED_AT = 20
 # What a first line may call its columns.
 _LABEL = ("label", "gold_label")
 _TEXT = ("text", "sentence")
-_PREMISE = ("premise", "sentence1", "text1", "text_a")
-_HYPOTHESIS = ("hypothesis", "sentence2", "text2", "text_b")
+PREMISE_NAMES = ("premise", "sentence1", "text1", "text_a")
+HYPOTHESIS_NAMES = ("hypothesis", "sentence2", "text2", "text_b")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -55,7 +55,7 @@ def read_texts(path: Path, *, labels: Collection[str] | None = None) -> Iterator
 def read_pairs(path: Path, *, labels: Collection[str] | None = None) -> Iterator[LabelledPair]:
     """Read two texts and their label a line; those whose label is '-' are left out."""
     known = None if labels is None else (*labels, NO_LABEL)
-    rows = _read_rows(path, names=(_PREMISE, _HYPOTHESIS, _LABEL), labels=known)
+    rows = _read_rows(path, names=(PREMISE_NAMES, HYPOTHESIS_NAMES, _LABEL), labels=known)
     examples = (
         LabelledPair(premise=premise, hypothesis=hypothesis, label=label)
         for premise, hypothesis, label in rows
@@ -116,7 +116,8 @@ def _refuse_heading(path: Path, *, names: Sequence[tuple[str, ...]]) -> None:
     if is_odd and are_words and are_texts:
         raise DataError(
             f"{path}, line {number}: {shorten(' '.join(first))} looks like names of columns, but "
-            f"these are not known; call them {_describe(names)}, or delete the line"
+            f"these are not known; call them {_describe(names)}, delete the line, or if it is an "
+            "example, put a line of names above it"
         )
 
 

@@ -19,7 +19,8 @@ class UntaggedForm(StrEnum):
     """How a file to predict on holds its sentences."""
 
     AUTO = "auto"
-    """CoNLL-U by its name; columns if as many in each line, and tabs or tags; else raw text."""
+    """CoNLL-U by its name; columns if there are as many in each line, and tabs, tags of spans or 20
+    such lines; else raw text."""
     COLUMNS = "columns"
     """As the training data; what is in other columns than the first is not looked at."""
     RAW = "raw"

@@ -1,11 +1,13 @@
 """Is ELMo worth it here? One network with and without it, over seeds and shares of the data."""
 
+import shutil
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from elmore.errors import ConfigError, DataError
+from elmore.errors import ConfigError, DataError, DataWarning
 from elmore.tasks.data.parts import Parts
 from elmore.tasks.fit.batches import draw_examples
 from elmore.tasks.fit.data import TaskData, read_data
@@ -115,6 +117,8 @@ def run_comparison(
     choice = replace(elmo, domain=elmo.domain or folder.resolve() / "domain")
     data = read_data(make_task(runs[0].settings), parts, on_stage=observer.on_stage)
     _check_draws(runs, data)
+    if restart:
+        shutil.rmtree(folder / "domain", ignore_errors=True)
     for number, run in enumerate(runs):
         on_run(number, run)
         report = fit_task(
@@ -137,7 +141,9 @@ def _check_draws(runs: Sequence[PlannedRun], data: TaskData) -> None:
         training = run.settings.training
         chosen = draw_examples(len(data.train), share=share, most=training.max_examples, seed=seed)
         try:
-            make_task(run.settings).find_labels(data.train[number] for number in chosen)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", DataWarning)  # each training tells its own
+                make_task(run.settings).find_labels(data.train[number] for number in chosen)
         except DataError as error:
             raise DataError(
                 f"{100 * share:g} % of the training data, drawn by seed {seed}, are too few "

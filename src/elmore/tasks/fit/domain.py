@@ -48,9 +48,9 @@ class DomainText:
         return hashed.hexdigest()
 
 
-def check_start(source: str | None, folder: Path) -> None:
-    """Refuse a biLM that cannot be fine-tuned, unless it was already."""
-    if _find_finished(folder / "run") is None:
+def check_start(source: str | None, folder: Path | None) -> None:
+    """Refuse a biLM that cannot be fine-tuned, unless it was already, in `folder`."""
+    if folder is None or _find_finished(folder / "run") is None:
         _load(source)
 
 

@@ -77,13 +77,16 @@ class LayerOpener:
         parent = self.choice.domain or self.folder / DOMAIN
         return parent / f"{self.settings.finetune_epochs:g}-epochs"
 
-    def check(self) -> None:
-        """Find out whether the biLM can be used, before anything is written."""
+    def check(self, *, is_cleared: bool = False) -> None:
+        """Find out whether the biLM can be used, before anything is written.
+
+        `is_cleared` says that what was fine-tuned before will be removed.
+        """
         if self.settings.where is ElmoPlace.NONE:
             return
         self.observer.on_stage("loading the biLM")
         if self.settings.finetune_epochs:
-            check_start(self.choice.source, self.domain)
+            check_start(self.choice.source, None if is_cleared else self.domain)
         else:
             self._elmo = load_model(self.choice.source)
 

@@ -91,7 +91,9 @@ def fit_task(
             return finished
         # Whoever uses the library keeps their own random numbers.
         with torch.random.fork_rng(devices=[]):
-            prepared = _prepare(settings, parts, folder, elmo, data, observer, device)
+            prepared = _prepare(
+                settings, parts, folder, elmo, data, observer, device, restart=restart
+            )
             # All that a user may have got wrong is known: now something is written, or removed.
             if restart:
                 clear_training(folder)
@@ -121,14 +123,19 @@ def _prepare(
     data: TaskData | None,
     observer: FitObserver,
     device: str,
+    *,
+    restart: bool,
 ) -> _Prepared:
     """Read all that a training needs; nothing is written."""
     place = read_device(device)
     task = make_task(settings)
     opener = LayerOpener(settings.elmo, elmo, folder=folder, observer=observer, device=device)
-    opener.check()
+    # A biLM that read the task's text in this very folder goes with the rest.
+    is_cleared = restart and elmo.domain is None
+    opener.check(is_cleared=is_cleared)
     data = data or read_data(task, parts, on_stage=observer.on_stage)
-    opener.check_text(task, data)
+    if not is_cleared:
+        opener.check_text(task, data)
     training = settings.training
     chosen = draw_examples(
         len(data.train), share=training.share, most=training.max_examples, seed=training.seed

@@ -12,11 +12,11 @@ from elmore.atomic_file import explaining_write_errors, hold_lock, replace_file
 from elmore.errors import ConfigError, DataError
 from elmore.tasks.data.parts import Files, Parts
 from elmore.tasks.fit.folder import DOMAIN, ELMO, SETTINGS, WEIGHTS, WORDS
-from elmore.tasks.fit.run import BEST, CHECKPOINTS
+from elmore.tasks.fit.run import BEST_PATTERN, CHECKPOINTS
 from elmore.tasks.fit.settings import FitSettings, read_settings
 from elmore.weights.json_file import read_json, write_json
 
-FORMAT = 1
+FORMAT = 2
 PLAN, REPORT, LOCK = "plan.json", "report.json", ".lock"
 
 # What changes neither the steps taken so far nor their order may change on the way.
@@ -65,7 +65,7 @@ def check_plan(folder: Path, plan: Plan) -> None:
             f"{remedy}"
         )
     for part, files in plan["parts"].items():
-        if before["parts"].get(part) != files:
+        if before["parts"].get(part, {}).get("digest") != files["digest"]:
             raise ConfigError(f"{folder} has a training with other data for {part}; {remedy}")
     if before.get("words") != plan["words"]:
         raise ConfigError(f"{folder} has a training with other word vectors; {remedy}")
@@ -113,7 +113,10 @@ def clear_training(folder: Path) -> None:
 def remove_leftovers(folder: Path) -> None:
     """Remove what a training needs until it is finished."""
     shutil.rmtree(folder / CHECKPOINTS, ignore_errors=True)
-    for pattern in (BEST, f".{BEST}.tmp"):  # the latter if a process was killed as it wrote
+    for pattern in (
+        BEST_PATTERN,
+        f".{BEST_PATTERN}.tmp",
+    ):  # the latter if a process was killed as it wrote
         for path in folder.glob(pattern):
             path.unlink(missing_ok=True)
 

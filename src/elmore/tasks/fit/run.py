@@ -30,7 +30,7 @@ from elmore.tasks.fit.optimizer import TaskOptimizer
 from elmore.tasks.fit.progress import CurvePoint, FitObserver, FitProgress
 from elmore.tasks.inputs.trained_layers import TrainedLayers
 
-CHECKPOINTS, BEST = "checkpoints", "best-*.safetensors"
+CHECKPOINTS, BEST_PATTERN = "checkpoints", "best-*.safetensors"
 
 # What is added to the seed for each step; prime, so that few seeds share numbers.
 _SEED_STRIDE = 1_000_003
@@ -139,12 +139,12 @@ class FitRun:
         self.observer.on_epoch(point, is_best=is_best)
         self._save()
         # Only now: until then the newest checkpoint needed the best weights before these.
-        for path in self.folder.glob(BEST):
+        for path in self.folder.glob(BEST_PATTERN):
             if path != self._best_path():
                 path.unlink()
 
     def _best_path(self) -> Path:
-        return self.folder / BEST.replace("*", str(self.progress.best_epoch))
+        return self.folder / BEST_PATTERN.replace("*", str(self.progress.best_epoch))
 
     def _keep(self, request: StopRequest) -> None:
         """Write a checkpoint now and then, and before stopping if that was asked for."""

@@ -156,9 +156,8 @@ class TrainingSettings:
 
     def __post_init__(self) -> None:
         """Refuse what cannot be."""
-        for name in (
-            *("batch_size", "max_batch_tokens", "min_epoch_steps", "max_epochs", "patience"),
-        ):
+        counts = ("batch_size", "max_batch_tokens", "min_epoch_steps", "max_epochs", "patience")
+        for name in counts:
             check_range(f"training.{name}", getattr(self, name), 1, MAX_COUNT)
         check_range("training.halve_after", self.halve_after, 0, MAX_COUNT)
         check_range("training.seed", self.seed, 0, 1 << 40)

@@ -176,7 +176,7 @@ class LayerCache:
         if self.max_bytes is not None:
             return self.max_bytes
         # Its own files count as free space, or the cache would shrink by what it holds.
-        used = sum(size for _, size, _ in self._list_files())
+        used = sum(_count_disk_bytes(path) for _, _, path in self._list_files())
         return min(MAX_BYTES, (shutil.disk_usage(self.folder).free + used) // 3)
 
     def _list_files(self) -> list[tuple[float, int, Path]]:
@@ -233,17 +233,26 @@ def default_folder() -> Path:
     return caches / "elmore" / "layers"
 
 
+def _count_disk_bytes(path: Path) -> int:
+    """Return what a file takes: less than its size, if that is only reserved so far."""
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        return 0
+    return min(status.st_size, 512 * getattr(status, "st_blocks", status.st_size))
+
+
 def _is_used(path: Path) -> bool:
     """Whether somebody has a file open, or writes it."""
     if path.suffix != ".layers":
         return True
     try:
         release = hold_lock(path)
-    except (DataError, PermissionError):
+        if not path.stat().st_size:  # it was removed just now, and looking made it anew
+            path.unlink()
+        release()
+    except (DataError, OSError):  # as on a disk that cannot be written
         return True
-    if not path.stat().st_size:  # it was removed just now, and looking made it anew
-        path.unlink()
-    release()
     return False
 
 

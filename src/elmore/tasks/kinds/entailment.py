@@ -6,7 +6,12 @@ from typing import Any
 
 from elmore.errors import DataError
 from elmore.tasks.data.lines import read_lines, refuse_none, shorten
-from elmore.tasks.data.pairs import INFERENCE_LABELS, read_pairs
+from elmore.tasks.data.pairs import (
+    HYPOTHESIS_NAMES,
+    INFERENCE_LABELS,
+    PREMISE_NAMES,
+    read_pairs,
+)
 from elmore.tasks.inputs.token_input import TokenInput
 from elmore.tasks.kinds import classes
 from elmore.tasks.kinds.classes import ClassExample, TextSettings, split_texts
@@ -15,7 +20,7 @@ from elmore.tasks.networks.label_choice import Probabilities
 from elmore.tasks.task import Labels
 
 # What the first line of a table without labels may be, if it is not a pair itself.
-_HEADERS = (["premise", "hypothesis"], ["sentence1", "sentence2"])
+_HEADERS = [list(names) for names in zip(PREMISE_NAMES, HYPOTHESIS_NAMES, strict=True)]
 
 
 class PairTask:

@@ -15,7 +15,7 @@ from typing import Any
 
 from elmore.config import read_choice
 from elmore.errors import ConfigError, DataError
-from elmore.tasks.data.columns import TaggedSentence, looks_numbered, read_columns
+from elmore.tasks.data.columns import TaggedSentence, is_han, looks_numbered, read_columns
 from elmore.tasks.data.untagged import UntaggedForm, read_untagged
 from elmore.tasks.inputs.token_input import TokenInput
 from elmore.tasks.kinds.tags import (
@@ -154,11 +154,7 @@ class EntityTask:
 
     def to_json(self, example: TaggedSentence, prediction: Tags) -> dict[str, Any]:
         """Return tokens, tags and entities."""
-        has_spaces = not (
-            self.settings.language is Language.ZH
-            or self.settings.is_numbered
-            or all(map(_is_chinese, example.tokens))
-        )
+        is_chinese = self.settings.language is Language.ZH or self.settings.is_numbered
         return {
             "tokens": list(example.tokens),
             "tags": list(prediction),
@@ -167,9 +163,7 @@ class EntityTask:
                     "start": span.start,
                     "end": span.end,
                     "type": span.type,
-                    "text": " ".join(example.tokens[span.start : span.end])
-                    if has_spaces
-                    else "".join(example.tokens[span.start : span.end]),
+                    "text": _join(example.tokens[span.start : span.end], is_chinese=is_chinese),
                 }
                 for span in read_spans(prediction)
             ],
@@ -183,8 +177,10 @@ class EntityTask:
         return list_tags(labels[1:], scheme=self.settings.learned_scheme)
 
 
-def _is_chinese(token: str) -> bool:
-    return len(token) == 1 and (token >= "\u2e80" or not token.isalnum())
+def _join(tokens: Sequence[str], *, is_chinese: bool | None) -> str:
+    """Write tokens as a text; of single characters, one of them Chinese, none is a word."""
+    are_characters = all(len(token) == 1 for token in tokens) and any(map(is_han, tokens))
+    return ("" if is_chinese or are_characters else " ").join(tokens)
 
 
 def _rewrite(tags: Sequence[str], scheme: TagScheme) -> Tags:

@@ -8,11 +8,12 @@ export OMP_NUM_THREADS=1
 
 compare() {
   name=$1; shift
-  elmore compare "$@" --words "$words" --seeds 3 --out "$out/$name"
+  elmore compare "$@" --words "$words" --out "$out/$name"
 }
 
 compare ner ner --data "$data/conll2003"
-compare sst sentiment --data "$data/sst" --variants without,input,output,both,top
+compare sst sentiment --data "$data/sst"
+compare sst_variants sentiment --data "$data/sst" --variants without,input,output,both,top --seeds 1
 compare sst_shares sentiment --data "$data/sst" --shares 1,10
 compare coref coreference --data "$parts/ontogum" --set training.max_epochs=6
 compare snli entailment --data "$parts/snli"

@@ -79,19 +79,21 @@ TASKS = {
 def collect(folder: Path) -> None:
     """Copy the reports of comparisons; of paths, which tell of one machine, the names are kept.
 
-    Runs of NAME_shares, on parts of the training data, go to those of NAME.
+    Runs of NAME_more, such as those on parts of the training data, go to those of NAME.
     """
     FOLDER.mkdir(exist_ok=True)
     for name in TASKS:
-        reports = [
-            json.loads(path.read_text(encoding="utf-8"))
-            for path in (folder / name / "report.json", folder / f"{name}_shares" / "report.json")
-            if path.is_file()
-        ]
+        paths = [folder / name / "report.json", *sorted(folder.glob(f"{name}_*/report.json"))]
+        reports = [json.loads(path.read_text(encoding="utf-8")) for path in paths if path.is_file()]
         if not reports:
             continue
-        whole, *parts = reports
-        whole["runs"] += [run for part in parts for run in part["runs"]]
+        whole = reports[0]
+        runs = {
+            (run["variant"], run["share"], run["seed"]): run
+            for report in reports
+            for run in report["runs"]
+        }
+        whole["runs"] = list(runs.values())
         words = whole["settings"]["words"]
         words["file"] = words["file"] and Path(words["file"]).name
         text = json.dumps(whole, ensure_ascii=False) + "\n"

@@ -60,15 +60,18 @@ def test_the_page_has_a_place_for_each_table_and_shows_what_reports_say():
     assert write_page.fill(page, tables) == page
 
 
-def test_reports_tell_nothing_of_the_machine_and_shares_join_the_whole(tmp_path, monkeypatch):
+def test_reports_tell_nothing_of_the_machine_and_parts_join_the_whole(tmp_path, monkeypatch):
     monkeypatch.setattr(write_page, "FOLDER", tmp_path / "docs")
-    for name, run in (("ner", 1), ("ner_shares", 2)):
+    seeds = {"ner": [1, 2], "ner_shares": [2, 3]}
+    for name, numbers in seeds.items():
         (tmp_path / name).mkdir()
-        values = {"settings": {"words": {"file": "/home/ann/glove.txt"}}, "runs": [run]}
+        runs = [{"variant": "input", "share": 1.0, "seed": number} for number in numbers]
+        values = {"settings": {"words": {"file": "/home/ann/glove.txt"}}, "runs": runs}
         (tmp_path / name / "report.json").write_text(json.dumps(values))
     write_page.collect(tmp_path)
     found = json.loads((tmp_path / "docs" / "ner.json").read_text())
-    assert found == {"settings": {"words": {"file": "glove.txt"}}, "runs": [1, 2]}
+    assert found["settings"] == {"words": {"file": "glove.txt"}}
+    assert [run["seed"] for run in found["runs"]] == [1, 2, 3]
 
 
 @pytest.mark.parametrize("name", ["ner", "tags"])

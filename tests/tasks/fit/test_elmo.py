@@ -10,7 +10,7 @@ from elmore.tasks.fit.folder import load_task_model
 from elmore.tasks.fit.model import TaskModel, find_words, make_task
 from elmore.tasks.inputs.layer_source import LiveLayers
 from elmore.weights.loading import load_model
-from tests.tasks.fit.made_up import Place, make_settings
+from tests.tasks.fit.made_up import Place, Watcher, make_settings
 
 SHORT = "training.max_epochs=1"
 PLAIN_DIM, LAYER_DIM = 4 + 3, 10
@@ -124,3 +124,15 @@ def test_a_bilm_that_learns_is_saved_with_the_task(place, tmp_path):
     loaded = load_task_model(tmp_path / "elsewhere")
     for part in ("dev", "test"):
         assert loaded.score(loaded.task.read(place.data / f"{part}.txt")) == report.scores[part]
+
+
+def test_of_a_few_examples_out_of_many_only_those_are_embedded(place, tmp_path):
+    sizes = []
+    for change in ("training.max_examples=2", "training.share=0.1"):
+        watcher = Watcher()
+        place.fit(f"few-{change}", "elmo.where=input", SHORT, change, observer=watcher)
+        embedded = [stage for stage in watcher.stages if stage.startswith("embedding")]
+        sizes.append(int(embedded[-1].split()[-2]) if embedded else None)
+    few, shared = sizes
+    assert few is not None
+    assert shared is None or shared > few, "a share has the layers of all examples"

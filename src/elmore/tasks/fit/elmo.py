@@ -1,5 +1,6 @@
 """Where a training's layers come from: no biLM, one that is frozen, or one that learns."""
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
@@ -95,8 +96,10 @@ class LayerOpener:
         if self.settings.where is not ElmoPlace.NONE and self.settings.finetune_epochs:
             check_text(self.domain, self._read_text(task, data), elmo=self.choice.fingerprint)
 
-    def open(self, task: Task, data: TaskData) -> LayerSource | None:
-        """Return the layers of all sentences of the data."""
+    def open(
+        self, task: Task, data: TaskData, *, chosen: Sequence[int] | None = None
+    ) -> LayerSource | None:
+        """Return the layers of all sentences of the data; of training, of the examples `chosen`."""
         if self.settings.where is ElmoPlace.NONE:
             return None
         name, elmo = self.choice.source, self._elmo
@@ -108,7 +111,10 @@ class LayerOpener:
         if self.settings.training is ElmoTraining.TASK:
             return TrainedLayers(elmo)
 
-        sentences = (find_sentences(task, part) for part in data.parts.values())
+        parts: dict[str, Iterable[Any]] = dict(data.parts)
+        if chosen is not None:
+            parts["train"] = (data.train[number] for number in chosen)
+        sentences = (find_sentences(task, part) for part in parts.values())
         cache = self.choice.cache or LayerCache()
         return cache.open(
             lambda: Embedder(elmo),

@@ -183,7 +183,10 @@ def _train(
     settings: FitSettings, prepared: _Prepared, folder: Path, observer: FitObserver
 ) -> FitReport:
     data, opener = prepared.data, prepared.opener
-    layers = opener.open(prepared.task, data)
+    # Trainings on several shares have the layers of all examples in common; a few out of many
+    # are embedded by themselves.
+    chosen = prepared.chosen if settings.training.max_examples is not None else None
+    layers = opener.open(prepared.task, data, chosen=chosen)
     # Whatever was drawn for the biLM, the network begins with the same numbers.
     torch.set_rng_state(prepared.random_state)
     model = TaskModel(

@@ -19,5 +19,3 @@ compare coref coreference --data "$parts/ontogum" --set training.max_epochs=6
 compare snli entailment --data "$parts/snli"
 compare srl roles --data "$data/srl_ewt" \
     --set training.max_examples=3000 --set training.batch_size=16 --set training.max_epochs=10
-compare squad questions --data "$parts/squad" \
-    --set training.max_examples=2000 --set training.batch_size=8 --set training.max_epochs=5

@@ -151,15 +151,19 @@ def show_mean(cell: Cell | None) -> str:
 
 
 def show_variants(found: dict[str, Comparison], variants: dict[str, str], *, need: str) -> str:
-    """Show a row for each task that a variant was tried on, a column for each variant."""
+    """Show a row for each task that a variant was tried on, a column for each variant tried."""
+    tried = {name: cells for name in found if need in (cells := find_cells(found[name]))}
+    variants = {
+        key: title
+        for key, title in variants.items()
+        if any(key in cells for cells in tried.values())
+    }
     rows = []
-    for name, comparison in found.items():
-        cells = find_cells(comparison)
-        if need in cells:
-            rows.append([TASKS[name].title, *(show_mean(cells.get(key)) for key in variants)])
-            paper = find_paper(TASKS[name], variants)
-            if paper is not None:
-                rows.append(["the paper's", *paper])
+    for name, cells in tried.items():
+        rows.append([TASKS[name].title, *(show_mean(cells.get(key)) for key in variants)])
+        paper = find_paper(TASKS[name], variants)
+        if paper is not None:
+            rows.append(["the paper's", *paper])
     return write_table(["", *variants.values()], rows)
 
 

@@ -13,7 +13,7 @@ compare() {
 
 compare ner ner --data "$data/conll2003"
 compare sst sentiment --data "$data/sst"
-compare sst_variants sentiment --data "$data/sst" --variants without,input,output,both,top --seeds 1
+compare sst_variants sentiment --data "$data/sst" --variants without,input,output,both,top --seeds 2
 compare sst_shares sentiment --data "$data/sst" --shares 1,10
 compare coref coreference --data "$parts/ontogum" --set training.max_epochs=6
 compare snli entailment --data "$parts/snli"

@@ -1,17 +1,16 @@
 """Put the measured tables and pictures into docs/models/english.md and the model's card.
 
-    python recipes/english/write_page.py
+    python -m recipes.english.write_page
 
 Reads docs/models/english/results.json (of measure.py), sizes.json (of compare_sizes.py), stored.md
-(printed by benchmarks.stored_precision) and metrics.jsonl (of the run). A table stands between
-<!-- NAME --> and <!-- end -->.
+(printed by benchmarks.stored_precision) and metrics.jsonl (of the run).
 """
 
 import json
-import re
-from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
+
+from recipes.pages import fill, write_table
 
 ROOT = Path(__file__).parents[2]
 PAGE, FOLDER = ROOT / "docs" / "models" / "english.md", ROOT / "docs" / "models" / "english"
@@ -23,12 +22,6 @@ WAYS = {
     "zeros": "every sentence from zeros",
 }
 BLUE, ORANGE, GREEN, GREY = "#1f5fa8", "#e0902f", "#2e8b57", "#888888"
-
-
-def write_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a table in Markdown, numbers to the right."""
-    marks = ["---", *["---:"] * (len(header) - 1)]
-    return "\n".join(f"| {' | '.join(row)} |" for row in (header, marks, *rows))
 
 
 def show_perplexity(results: dict[str, Any]) -> str:
@@ -134,16 +127,6 @@ def show_facts(model: Path) -> str:
         ("files", f"{size / 1e6:.1f} MB of weights, stored as {config['store']}"),
     ]
     return "\n".join(["| | |", "|---|---|", *(f"| {name} | {value} |" for name, value in rows)])
-
-
-def fill(page: str, tables: dict[str, str]) -> str:
-    """Put each table that a page has a place for between its marks."""
-    for name, table in tables.items():
-        pattern = rf"(<!-- {re.escape(name)} -->\n).*?(<!-- end -->)"
-        page = re.sub(
-            pattern, lambda found, table=table: f"{found[1]}{table}\n{found[2]}", page, flags=re.S
-        )
-    return page
 
 
 def draw_sizes(sizes: list[dict[str, Any]], path: Path) -> None:

@@ -1,15 +1,13 @@
 """Put what comparisons found into docs/tasks.md, and their reports beside it.
 
-    python recipes/tasks/write_page.py comparisons
+    python -m recipes.tasks.write_page comparisons
 
 Reads comparisons/NAME/report.json for every name of TASKS that is there; without an argument, those
-that docs/tasks has. A table stands between <!-- NAME --> and <!-- end -->.
+that docs/tasks has.
 """
 
 import json
-import re
 import sys
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,9 +23,9 @@ from elmore.tasks.report.wording import (
     format_interval,
     format_mean,
     format_percent,
-    format_share,
     format_signed,
 )
+from recipes.pages import fill, write_table
 
 ROOT = Path(__file__).parents[2]
 PAGE, FOLDER = ROOT / "docs" / "tasks.md", ROOT / "docs" / "tasks"
@@ -72,6 +70,9 @@ TASKS = {
     "coref": MeasuredTask(title="coreference", score="mean F1", paper=(67.2, 70.4)),
     "ner": MeasuredTask(title="entities", score="F1", paper=(90.15, 92.22)),
     "sst": MeasuredTask(title="sentiment", score="accuracy", paper=(51.4, 54.7)),
+    "phrases": MeasuredTask(
+        title="sentiment, from phrases too", score="accuracy", paper=(51.4, 54.7)
+    ),
     "tags": MeasuredTask(title="parts of speech", score="accuracy"),
 }
 
@@ -98,12 +99,6 @@ def collect(folder: Path) -> None:
         words["file"] = words["file"] and Path(words["file"]).name
         text = json.dumps(whole, ensure_ascii=False) + "\n"
         (FOLDER / f"{name}.json").write_text(text, encoding="utf-8")
-
-
-def write_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a table in Markdown, numbers to the right."""
-    marks = ["---", *["---:"] * (len(header) - 1)]
-    return "\n".join(f"| {' | '.join(row)} |" for row in (header, marks, *rows))
 
 
 def find_cells(comparison: Comparison, *, share: float = 1.0) -> dict[str, Cell]:
@@ -201,7 +196,7 @@ def show_shares(found: dict[str, Comparison]) -> str:
             rows.append(
                 [
                     TASKS[name].title,
-                    f"{cells['input'].num_train:,} ({format_share(share)})",
+                    f"{cells['input'].num_train:,}",
                     show_mean(cells["without"]),
                     show_mean(cells["input"]),
                     format_signed(gain.points, digits=1),
@@ -244,16 +239,6 @@ def draw_mixes(found: dict[str, Comparison], path: Path) -> None:
         axes.tick_params(length=0)
         axes.spines[:].set_visible(False)
         path.write_text(to_svg(figure, name="layers"), encoding="utf-8")
-
-
-def fill(page: str, tables: dict[str, str]) -> str:
-    """Put each table between its marks."""
-    for name, table in tables.items():
-        pattern = rf"(<!-- {re.escape(name)} -->\n).*?(<!-- end -->)"
-        page = re.sub(
-            pattern, lambda found, table=table: f"{found[1]}{table}\n{found[2]}", page, flags=re.S
-        )
-    return page
 
 
 def read_reports() -> dict[str, Comparison]:

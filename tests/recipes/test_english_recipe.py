@@ -4,6 +4,7 @@ import lzma
 
 import pytest
 
+from recipes import pages
 from recipes.english import cut_text, measure, write_page
 
 
@@ -35,9 +36,9 @@ def test_every_so_many_th_document_is_held_out_whole(tmp_path):
 
 def test_tables_are_put_between_their_marks_and_nowhere_else():
     page = "a\n<!-- x -->\nold\n<!-- end -->\nb\n<!-- y -->\nkept\n<!-- end -->\n"
-    filled = write_page.fill(page, {"x": r"| new \1 |"})
+    filled = pages.fill(page, {"x": r"| new \1 |"})
     assert filled == "a\n<!-- x -->\n| new \\1 |\n<!-- end -->\nb\n<!-- y -->\nkept\n<!-- end -->\n"
-    assert write_page.fill(filled, {"x": r"| new \1 |"}) == filled
+    assert pages.fill(filled, {"x": r"| new \1 |"}) == filled
 
 
 @pytest.mark.parametrize("name", ["card.md"])

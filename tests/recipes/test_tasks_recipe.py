@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from recipes import pages
 from recipes.tasks import cut_data, write_page
 
 
@@ -57,7 +58,7 @@ def test_the_page_has_a_place_for_each_table_and_shows_what_reports_say():
     tables = write_page.make_tables(write_page.read_reports())
     for name in tables:
         assert f"<!-- {name} -->\n" in page
-    assert write_page.fill(page, tables) == page
+    assert pages.fill(page, tables) == page
 
 
 def test_reports_tell_nothing_of_the_machine_and_parts_join_the_whole(tmp_path, monkeypatch):

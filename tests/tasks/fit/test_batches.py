@@ -60,6 +60,12 @@ def test_a_larger_share_has_all_examples_of_a_smaller_one():
         assert set(smaller) <= set(larger)
         assert smaller == sorted(set(smaller))
     assert set(draw_examples(200, share=1.0, most=20, seed=5)) == set(drawn[1])
+    # With a limit, a share is one of what the limit leaves.
+    assert set(draw_examples(2000, share=0.1, most=200, seed=5)) < set(
+        draw_examples(2000, share=1.0, most=200, seed=5)
+    )
+    assert len(draw_examples(2000, share=0.1, most=200, seed=5)) == 20
+    assert len(draw_examples(200, share=0.1, most=2000, seed=5)) == 20
 
 
 def test_another_seed_draws_other_examples():

@@ -12,9 +12,12 @@ BATCHES_A_POOL = 50
 
 
 def draw_examples(num_examples: int, *, share: float, most: int | None, seed: int) -> list[int]:
-    """Return the numbers of the examples to train on, ascending; a larger share has a smaller's."""
-    wanted = max(1, round(share * num_examples))
-    wanted = wanted if most is None else min(wanted, most)
+    """Return the numbers of the examples to train on, ascending; a larger share has a smaller's.
+
+    Of `most` examples, if there are more, a share is taken.
+    """
+    available = num_examples if most is None else min(num_examples, most)
+    wanted = max(1, round(share * available))
     if wanted >= num_examples:
         return list(range(num_examples))
     order = np.random.default_rng([seed, 0]).permutation(num_examples)

@@ -150,7 +150,7 @@ class TrainingSettings:
     share: float = 1.0
     """Of the training examples, drawn by the seed."""
     max_examples: int | None = None
-    """The same as a number."""
+    """Draw no more than so many; `share` is then a part of these."""
     seed: int = 1
     checkpoint_minutes: float = 5.0
 

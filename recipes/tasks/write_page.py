@@ -10,6 +10,7 @@ import json
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from elmore.tasks.report.drawing import make_figure, plot_settings, to_svg
 from elmore.tasks.report.layers import LayerRow, find_layer_rows, name_layer
@@ -89,6 +90,9 @@ def collect(folder: Path) -> None:
         if not reports:
             continue
         whole = reports[0]
+        for report in reports[1:]:
+            if difference := find_difference(whole, report):
+                raise SystemExit(f"{name}: reports differ in {difference}; make one anew")
         runs = {
             (run["variant"], run["share"], run["seed"]): run
             for report in reports
@@ -99,6 +103,23 @@ def collect(folder: Path) -> None:
         words["file"] = words["file"] and Path(words["file"]).name
         text = json.dumps(whole, ensure_ascii=False) + "\n"
         (FOLDER / f"{name}.json").write_text(text, encoding="utf-8")
+
+
+def find_difference(report: dict[str, Any], other: dict[str, Any]) -> str | None:
+    """Return what keeps runs of two reports from standing in one table, if anything does."""
+    if report["elmo_fingerprint"] != other["elmo_fingerprint"]:
+        return "the biLM"
+    for part in ("dev", "test"):
+        if report["num_examples"][part] != other["num_examples"][part]:
+            return part
+    for section, values in report["settings"].items():
+        others = other["settings"].get(section)
+        if not isinstance(values, dict) or section == "words":
+            continue  # the kind, and a file that may have another path
+        for name in values.keys() & others.keys() - {"seed", "checkpoint_minutes"}:
+            if values[name] != others[name]:
+                return f"{section}.{name}"
+    return None
 
 
 def find_cells(comparison: Comparison, *, share: float = 1.0) -> dict[str, Cell]:

@@ -67,12 +67,25 @@ def test_reports_tell_nothing_of_the_machine_and_parts_join_the_whole(tmp_path, 
     for name, numbers in seeds.items():
         (tmp_path / name).mkdir()
         runs = [{"variant": "input", "share": 1.0, "seed": number} for number in numbers]
-        values = {"settings": {"words": {"file": "/home/ann/glove.txt"}}, "runs": runs}
+        values = {
+            "elmo_fingerprint": "e",
+            "num_examples": {"train": 9, "dev": 2, "test": 2},
+            "settings": {
+                "kind": "entities",
+                "words": {"file": "/home/ann/glove.txt"},
+                "training": {"max_epochs": 3},
+            },
+            "runs": runs,
+        }
         (tmp_path / name / "report.json").write_text(json.dumps(values))
     write_page.collect(tmp_path)
     found = json.loads((tmp_path / "docs" / "ner.json").read_text())
-    assert found["settings"] == {"words": {"file": "glove.txt"}}
+    assert found["settings"]["words"] == {"file": "glove.txt"}
     assert [run["seed"] for run in found["runs"]] == [1, 2, 3]
+    values["settings"]["training"]["max_epochs"] = 4
+    (tmp_path / "ner_shares" / "report.json").write_text(json.dumps(values))
+    with pytest.raises(SystemExit, match=r"ner: reports differ in training\.max_epochs"):
+        write_page.collect(tmp_path)
 
 
 @pytest.mark.parametrize("name", ["ner", "tags"])

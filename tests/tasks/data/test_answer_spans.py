@@ -14,11 +14,14 @@ TOKENS += ["n't", ":", "oil"]
 def align_slowly(text, offsets, answer, start):
     """Try every span of tokens, and every place of the answer."""
     places = [place for place in range(len(text)) if text.startswith(answer, place)]
+    around = f" {text} "[start : start + 1] + f" {text} "[start + len(answer) + 1 :][:1]
+    is_meant = start in places and not any(char.isalnum() for char in around)
     exact = [
         (abs(offsets[first][0] - start), offsets[first][0], (first, last + 1))
         for first in range(len(offsets))
         for last in range(first, len(offsets))
         if text[offsets[first][0] : offsets[last][1]] == answer
+        and (not is_meant or offsets[first][0] == start)
     ]
     if exact:
         _, place, span = min(exact)
@@ -54,6 +57,7 @@ def test_nothing_but_whitespace_is_between_tokens(text):
         ("7", 5, (5, 6), Fit.MOVED),  # not the 7 of 1973
         (" 7 %", 19, (5, 7), Fit.GIVEN),
         ("$3", 37, (11, 12), Fit.WIDENED),
+        ("3", 38, (11, 12), Fit.WIDENED),  # and not the 3 of 1973, which is no better
         ("did n't", 42, (13, 15), Fit.GIVEN),
         ("gas", 8, None, Fit.MISSING),
     ],

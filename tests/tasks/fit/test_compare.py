@@ -6,8 +6,10 @@ from elmore.errors import ConfigError, DataError
 from elmore.tasks.data.parts import find_parts
 from elmore.tasks.fit.compare import plan_runs, run_comparison, summarize
 from elmore.tasks.fit.elmo import ElmoChoice
+from elmore.tasks.fit.folder import load_task_model
 from elmore.tasks.fit.settings import load_settings
 from elmore.tasks.inputs.layer_cache import LayerCache
+from tests import tiny
 from tests.tasks.fit.made_up import Place, Watcher, make_settings
 
 SETTINGS = make_settings("training.max_epochs=1", "elmo.where=input")
@@ -70,6 +72,12 @@ def test_what_cannot_be_compared_is_told():
         plan(variants=[])
     with pytest.raises(ConfigError, match=r"elmo.where is 'none'"):
         plan_runs(make_settings(), variants=["input"], shares=[1.0], num_seeds=1)
+    shared = make_settings("elmo.where=input", "training.share=0.1")
+    with pytest.raises(ConfigError, match=r"training.share is 0.1, .*give --shares 10 in its"):
+        plan_runs(shared, variants=["input"], shares=[1.0], num_seeds=1)
+    blind = make_settings("elmo.where=input", "words.dim=0", "characters.num_filters=0")
+    with pytest.raises(ConfigError, match="the network has nothing to read"):
+        plan_runs(blind, variants=["input", "without"], shares=[1.0], num_seeds=1)
 
 
 def test_trainings_are_brought_together_and_not_repeated(tmp_path):
@@ -117,3 +125,54 @@ def test_a_share_that_is_too_small_is_told_before_anything_is_trained(tmp_path):
         )
     assert watcher.steps == []
     assert not (tmp_path / "out").exists()
+
+
+def test_a_limit_that_is_too_small_is_told_for_every_seed_before_anything_is_trained(tmp_path):
+    texts = tmp_path / "texts"
+    texts.mkdir()
+    for part in ("train", "dev"):
+        (texts / f"{part}.tsv").write_text("good\tyes\n" * 3 + "bad\tno\n" * 3)
+    settings = load_settings("texts", changes=["words.dim=4", "training.max_examples=2"])
+    watcher = Watcher()
+    # Some of ten seeds draw two of the same label.
+    runs = plan_runs(settings, variants=["without"], shares=[1.0], num_seeds=10)
+    with pytest.raises(DataError, match=r"drawn by seed \d+, are too few \(2 examples\)"):
+        list(
+            run_comparison(
+                runs, find_parts(texts), tmp_path / "out", elmo=ElmoChoice(), observer=watcher
+            )
+        )
+    assert watcher.steps == []
+
+
+def test_a_bilm_that_cannot_go_on_reading_is_told_before_anything_is_trained(tmp_path):
+    place, watcher = Place(tmp_path), Watcher()  # its model has no softmax
+    runs = plan(variants=["without", "domain"])
+    choice = ElmoChoice(name=str(place.model), cache=LayerCache(tmp_path / "cache"))
+    with pytest.raises((ConfigError, DataError), match="softmax"):
+        list(
+            run_comparison(
+                runs, find_parts(place.data), tmp_path / "all", elmo=choice, observer=watcher
+            )
+        )
+    assert watcher.steps == []
+
+
+def test_to_begin_anew_keeps_the_bilm_of_runs_that_are_not_trained_anew(tmp_path):
+    place = Place(tmp_path)
+    choice = ElmoChoice(name=str(tiny.TRAINED_MODEL), cache=LayerCache(tmp_path / "cache"))
+
+    def compare(variant, **how):
+        (pair,) = run_comparison(
+            plan(variants=[variant]), find_parts(place.data), tmp_path / "all", elmo=choice, **how
+        )
+        return pair[1]
+
+    report = compare("domain")
+    compare("without", restart=True)
+    trained = load_task_model(tmp_path / "all" / "runs" / "domain-100%-seed1")
+    assert trained.score(trained.task.read(place.data / "dev.txt")) == report.scores["dev"]
+    mark = tmp_path / "all" / "domain" / "1-epochs" / "mark"
+    mark.touch()
+    assert compare("domain", restart=True).scores == report.scores
+    assert not mark.exists()

@@ -136,3 +136,13 @@ def test_of_a_few_examples_out_of_many_only_those_are_embedded(place, tmp_path):
     few, shared = sizes
     assert few is not None
     assert shared is None or shared > few, "a share has the layers of all examples"
+
+
+def test_shares_of_a_few_examples_have_their_layers_in_common(place):
+    embedded = []
+    for share in (1.0, 0.5):
+        watcher = Watcher()
+        changes = ("training.max_examples=6", f"training.share={share}")
+        place.fit(f"part-{share}", "elmo.where=input", SHORT, *changes, observer=watcher)
+        embedded.append(any(stage.startswith("embedding") for stage in watcher.stages))
+    assert embedded == [True, False]

@@ -9,8 +9,15 @@ from elmore.errors import ConfigError
 from elmore.tasks.data.parts import find_parts
 from elmore.tasks.fit import model as model_module
 from elmore.tasks.fit.data import read_data
-from elmore.tasks.fit.model import TaskModel, find_batch_size, find_words, make_task
+from elmore.tasks.fit.model import (
+    TaskModel,
+    build_token_input,
+    find_batch_size,
+    find_words,
+    make_task,
+)
 from elmore.tasks.fit.settings import load_settings
+from elmore.tasks.kinds.table import KINDS
 from tests.tasks.fit.made_up import make_settings, write_data
 
 
@@ -81,3 +88,15 @@ def test_words_come_from_a_file_or_are_learned(tmp_path):
 def test_a_network_that_reads_one_document_gets_one():
     assert find_batch_size(load_settings("coreference")) == 1
     assert find_batch_size(load_settings("tags", changes=["training.batch_size=7"])) == 7
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_words_without_a_file_learn_whatever_the_task(kind):
+    settings = load_settings(kind, changes=["words.min_count=1"])
+    words = find_words(settings, [["a", "word"]])
+    table = build_token_input(settings, words=words, layers=None).words
+    batch = torch.arange(len(words.vectors))
+    table(batch).sum().backward()
+    changed = {name for name, weight in table.named_parameters() if weight.grad.any()}
+    assert changed
+    assert sum(weight.numel() for weight in table.parameters()) >= words.vectors[2:].numel()

@@ -65,7 +65,7 @@ def test_the_page_has_the_finding_and_the_tables():
         "With ELMo at the input 85.2 ± 1.8 f1 on test, without 81.0 ± 1.4: a gain of 4.2"
         in page.text
     )
-    assert ["variant", "100 (10 %)", "1,000 (all)"] in page.rows
+    assert ["variant", "100 (10 %)", "1,000 (100 %)"] in page.rows
     assert ["without ELMo", "71.00 ± 1.41 (2)", "81.00 ± 1.41 (2)"] in page.rows
     # Seed by seed 4 and 4.5: 4.25 ± 12.7062 * 0.3536 / sqrt(2).
     gain = ["ELMo at the input", "1,000", "+4.25", "22 %", "4.25 ± 0.35", "+1.07 to +7.43",
@@ -115,7 +115,7 @@ def test_what_has_no_numbers_is_left_out(variant):
 
 def test_a_run_that_was_not_made_is_a_dash():
     page = read(make_comparison([*RUNS, make_run("top")]))
-    assert ["top layer at the input", "–", "80.00 (1)"] in page.rows
+    assert ["top layer alone", "–", "80.00 (1)"] in page.rows
 
 
 def test_the_page_reads_well_everywhere():

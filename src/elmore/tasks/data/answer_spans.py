@@ -14,10 +14,10 @@ class Fit(StrEnum):
     """Where the data says."""
 
     MOVED = "moved"
-    """At the occurrence nearest to there that begins and ends with tokens."""
+    """At the occurrence nearest to there that begins and ends with tokens, as there it does not."""
 
     WIDENED = "widened"
-    """Nowhere alone: the tokens hold more than the answer."""
+    """The tokens hold more than the answer."""
 
     MISSING = "missing"
     """The text does not have the answer."""
@@ -43,8 +43,8 @@ def align_answer(
 ) -> tuple[Span | None, Fit]:
     """Return the tokens of `answer`, said to be at character `start`, and how they were found.
 
-    An answer often is part of another word before it stands alone ("7" of "1973"), so an
-    occurrence that is whole tokens is preferred to the place given.
+    Where the place given is inside of a word ("7" of "1973"), it was hardly meant, and an
+    occurrence that is whole tokens is preferred to it.
     """
     stripped = answer.strip()
     start += len(answer) - len(answer.lstrip())
@@ -52,13 +52,19 @@ def align_answer(
     occurrences.sort(key=lambda place: (abs(place - start), place))
     starts = [offset for offset, _ in offsets]
     ends = [offset for _, offset in offsets]
-    for place in occurrences:
+    is_meant = start in occurrences and _stands_alone(text, start, start + len(stripped))
+    for place in occurrences[: 1 if is_meant else None]:
         span = _cover(starts, ends, place, place + len(stripped))
         if (starts[span[0]], ends[span[1] - 1]) == (place, place + len(stripped)):
             return span, Fit.GIVEN if place == start else Fit.MOVED
     if not occurrences:
         return None, Fit.MISSING
     return _cover(starts, ends, occurrences[0], occurrences[0] + len(stripped)), Fit.WIDENED
+
+
+def _stands_alone(text: str, start: int, end: int) -> bool:
+    """Whether no letter or digit touches text[start:end], such as "20" of "20-year"."""
+    return not (text[max(0, start - 1) : start].isalnum() or text[end : end + 1].isalnum())
 
 
 def _cover(starts: list[int], ends: list[int], start: int, end: int) -> Span:

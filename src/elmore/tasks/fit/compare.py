@@ -1,6 +1,5 @@
 """Is ELMo worth it here? One network with and without it, over seeds and shares of the data."""
 
-import shutil
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -11,9 +10,9 @@ from elmore.errors import ConfigError, DataError, DataWarning
 from elmore.tasks.data.parts import Parts
 from elmore.tasks.fit.batches import draw_examples
 from elmore.tasks.fit.data import TaskData, read_data
-from elmore.tasks.fit.elmo import ElmoChoice
+from elmore.tasks.fit.elmo import ElmoChoice, LayerOpener
 from elmore.tasks.fit.fit import FitReport, fit_task
-from elmore.tasks.fit.model import make_task
+from elmore.tasks.fit.model import check_input, make_task
 from elmore.tasks.fit.progress import FitObserver, Silence
 from elmore.tasks.fit.settings import ElmoPlace, FitSettings, read_settings
 from elmore.tasks.report.results import Comparison, CurvePoint, RunResult
@@ -75,6 +74,11 @@ def plan_runs(
             "elmo.where is 'none', so that no variant would have ELMo vectors; leave it to the "
             "variants, of which 'without' has none"
         )
+    if settings.training.share != 1.0:
+        raise ConfigError(
+            f"training.share is {settings.training.share}, but a comparison has shares of its own; "
+            f"give --shares {100 * settings.training.share:g} in its place"
+        )
     runs = [
         PlannedRun(
             variant=variant,
@@ -86,6 +90,8 @@ def plan_runs(
         for share in shares
         for variant in variants
     ]
+    for run in runs[: len(variants)]:  # the others differ in seeds and shares
+        check_input(run.settings)
     # What was named twice is trained once, and counts once.
     return list({run.name: run for run in runs}.values())
 
@@ -117,15 +123,17 @@ def run_comparison(
     choice = replace(elmo, domain=elmo.domain or folder.resolve() / "domain")
     data = read_data(make_task(runs[0].settings), parts, on_stage=observer.on_stage)
     _check_draws(runs, data)
-    if restart:
-        shutil.rmtree(folder / "domain", ignore_errors=True)
+    transfers = [number for number, run in enumerate(runs) if run.settings.elmo.finetune_epochs]
+    if transfers:
+        _check_transfer(runs[transfers[0]], choice, folder, restart=restart)
     for number, run in enumerate(runs):
         on_run(number, run)
         report = fit_task(
             run.settings,
             parts,
             run.find_folder(folder),
-            elmo=choice,
+            # The first makes the biLM that all others read.
+            elmo=replace(choice, renews_domain=number in transfers[:1]),
             data=data,
             observer=observer,
             restart=restart,
@@ -135,11 +143,13 @@ def run_comparison(
 
 
 def _check_draws(runs: Sequence[PlannedRun], data: TaskData) -> None:
-    """Refuse shares too small to learn from now, not hours later when their turn comes."""
-    draws = {(run.share, run.seed): run for run in runs if run.share < 1}
+    """Refuse draws too small to learn from now, not hours later when their turn comes."""
+    draws = {(run.share, run.seed): run for run in runs}
     for (share, seed), run in draws.items():
         training = run.settings.training
         chosen = draw_examples(len(data.train), share=share, most=training.max_examples, seed=seed)
+        if len(chosen) == len(data.train):
+            continue  # what is wrong with all is told in other words
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", DataWarning)  # each training tells its own
@@ -149,6 +159,14 @@ def _check_draws(runs: Sequence[PlannedRun], data: TaskData) -> None:
                 f"{100 * share:g} % of the training data, drawn by seed {seed}, are too few "
                 f"({len(chosen):,} examples): {error}"
             ) from None
+
+
+def _check_transfer(run: PlannedRun, choice: ElmoChoice, folder: Path, *, restart: bool) -> None:
+    """Refuse a biLM that cannot go on reading before other variants are trained."""
+    opener = LayerOpener(
+        run.settings.elmo, choice, folder=run.find_folder(folder), observer=Silence()
+    )
+    opener.check(is_cleared=restart)
 
 
 def summarize(
@@ -167,12 +185,18 @@ def summarize(
         main_score=full.main_score,
         elmo=elmo,
         elmo_fingerprint=fingerprint,
-        words=Path(settings.words.file).name if settings.words.file else "learned",
+        words=_name_words(settings),
         num_examples=full.num_examples,
         perplexity=perplexity,
         settings=settings.to_json(),
         runs=[_to_result(run, report) for run, report in finished],
     )
+
+
+def _name_words(settings: FitSettings) -> str:
+    if settings.words.file:
+        return Path(settings.words.file).name
+    return "learned" if settings.words.dim else "none"
 
 
 def _to_result(run: PlannedRun, report: FitReport) -> RunResult:

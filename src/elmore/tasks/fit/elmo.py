@@ -29,6 +29,8 @@ class ElmoChoice:
     cache: LayerCache | None = None  # None: the usual place
     domain: Path | None = None
     """Where a biLM that reads the task's text first is kept; trainings may share it."""
+    renews_domain: bool = False
+    """Fine-tune that one anew, if a training begins anew."""
 
     @property
     def source(self) -> str | None:

@@ -1,5 +1,6 @@
 """From files to a trained task network: read, prepare, train, score, keep."""
 
+import shutil
 import warnings
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -97,6 +98,8 @@ def fit_task(
             # All that a user may have got wrong is known: now something is written, or removed.
             if restart:
                 clear_training(folder)
+                if elmo.renews_domain and settings.elmo.finetune_epochs:
+                    shutil.rmtree(prepared.opener.domain, ignore_errors=True)
             write_plan(folder, plan)
             return _train(settings, prepared, folder, observer)
 
@@ -131,7 +134,7 @@ def _prepare(
     task = make_task(settings)
     opener = LayerOpener(settings.elmo, elmo, folder=folder, observer=observer, device=device)
     # A biLM that read the task's text in this very folder goes with the rest.
-    is_cleared = restart and elmo.domain is None
+    is_cleared = restart and (elmo.domain is None or elmo.renews_domain)
     opener.check(is_cleared=is_cleared)
     data = data or read_data(task, parts, on_stage=observer.on_stage)
     if not is_cleared:
@@ -156,6 +159,18 @@ def _prepare(
         random_state=torch.get_rng_state(),
         device=place,
     )
+
+
+def _choose_embedded(settings: FitSettings, data: TaskData) -> list[int] | None:
+    """Return the examples whose layers are computed; None for all.
+
+    Trainings on several shares have them in common. Of many examples, those are left out that no
+    share can have.
+    """
+    training = settings.training
+    if training.max_examples is None:
+        return None
+    return draw_examples(len(data.train), share=1.0, most=training.max_examples, seed=training.seed)
 
 
 def _warn_of_unknown_labels(task: Task, data: TaskData, labels: Labels) -> None:
@@ -183,10 +198,7 @@ def _train(
     settings: FitSettings, prepared: _Prepared, folder: Path, observer: FitObserver
 ) -> FitReport:
     data, opener = prepared.data, prepared.opener
-    # Trainings on several shares have the layers of all examples in common; a few out of many
-    # are embedded by themselves.
-    chosen = prepared.chosen if settings.training.max_examples is not None else None
-    layers = opener.open(prepared.task, data, chosen=chosen)
+    layers = opener.open(prepared.task, data, chosen=_choose_embedded(settings, data))
     # Whatever was drawn for the biLM, the network begins with the same numbers.
     torch.set_rng_state(prepared.random_state)
     model = TaskModel(

@@ -183,7 +183,8 @@ def build_token_input(
     has_words = words.vectors.shape[1] > 0
     return TokenInput(
         words=words.vectors if has_words else None,
-        trains_words=settings.words.trained,
+        # Without a file they begin with chance numbers, which nobody could read.
+        trains_words=settings.words.trained or settings.words.file is None,
         num_trained_words=words.num_trained,
         characters=CharFilters(
             num_filters=characters.num_filters,

@@ -16,7 +16,7 @@ from elmore.tasks.fit.run import BEST_PATTERN, CHECKPOINTS
 from elmore.tasks.fit.settings import FitSettings, read_settings
 from elmore.weights.json_file import read_json, write_json
 
-FORMAT = 2
+FORMAT = 3
 PLAN, REPORT, LOCK = "plan.json", "report.json", ".lock"
 
 # What changes neither the steps taken so far nor their order may change on the way.

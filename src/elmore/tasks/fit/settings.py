@@ -60,7 +60,7 @@ class WordSettings:
     min_count: int = 2
     """Of a word in training, to learn a vector for it where there is no file."""
     trained: bool = True
-    """Vectors of training words go on learning."""
+    """Vectors of a file, of training words, go on learning; without a file all vectors learn."""
     dropout: float = 0.0
     """Of words and characters."""
 
@@ -148,9 +148,9 @@ class TrainingSettings:
     halve_after: int = 3
     """Halve the rate after so many; 0 leaves it."""
     share: float = 1.0
-    """Of the training examples, drawn by the seed."""
+    """Of the training examples, drawn by the seed; of `max_examples`, if these are fewer."""
     max_examples: int | None = None
-    """Draw no more than so many; `share` is then a part of these."""
+    """Draw no more than so many."""
     seed: int = 1
     checkpoint_minutes: float = 5.0
 

@@ -36,6 +36,8 @@ def name_layer(number: int) -> str:
 
 def find_layer_rows(comparison: Comparison, *, share: float) -> list[LayerRow]:
     """Return a row for each place of each variant that learned a mix."""
+    if comparison.settings.get("elmo", {}).get("layers", "mix") != "mix":
+        return []
     rows = []
     for variant in comparison.variants:
         runs = comparison.find_runs(variant, share)

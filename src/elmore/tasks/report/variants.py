@@ -34,15 +34,15 @@ _KNOWN = {
         after_with="ELMo at the input and the output",
     ),
     "top": Variant(
-        name="top layer at the input",
+        name="top layer alone",
         label="top layer",
-        after_with="the biLM's top layer at the input",
+        after_with="the biLM's top layer",
         learns_shares=False,
     ),
     "average": Variant(
-        name="average of layers at the input",
+        name="average of layers",
         label="average of layers",
-        after_with="the average of the biLM's layers at the input",
+        after_with="the average of the biLM's layers",
         learns_shares=False,
     ),
     "finetuned": Variant(

@@ -79,9 +79,9 @@ def format_share(share: float) -> str:
     """Write how much of the training data was used.
 
     >>> format_share(1.0), format_share(0.1), format_share(0.005)
-    ('all', '10 %', '0.5 %')
+    ('100 %', '10 %', '0.5 %')
     """
-    return "all" if share == 1 else f"{100 * share:.3g} %"
+    return f"{100 * share:.3g} %"
 
 
 def format_seconds(seconds: float) -> str:

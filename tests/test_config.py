@@ -133,7 +133,7 @@ def test_a_setting_may_be_of_any_type_of_its_union(name, value):
     ],
 )
 def test_a_setting_of_no_type_of_its_union_is_named(name, value):
-    with pytest.raises(ConfigError, match=f"setting '{name}' in 'task' is .* of type"):
+    with pytest.raises(ConfigError, match=f"setting '{name}' in 'task' is .* must be"):
         read_section(Mixed, "task", {name: value})
 
 

@@ -267,13 +267,18 @@ def _known(section: type, place: str, values: Mapping[str, Any]) -> dict[str, An
         if item.name in values and not _fits(values[item.name], item.type):
             raise ConfigError(
                 f"setting {item.name!r} in {place} is {values[item.name]!r:.60}; "
-                f"it must be of type {_type_name(item.type)}"
+                f"it must be {_name_type(item.type)}"
             )
     return dict(values)
 
 
-def _type_name(annotation: Any) -> str:
-    return annotation.__name__ if isinstance(annotation, type) else str(annotation)
+def _name_type(annotation: Any) -> str:
+    """Return what a value must be, for somebody who writes TOML."""
+    names = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
+    if isinstance(annotation, UnionType):
+        kinds = [kind for kind in get_args(annotation) if kind is not NoneType]
+        return " or ".join(map(_name_type, kinds))
+    return names.get(annotation, getattr(annotation, "__name__", str(annotation)))
 
 
 def _fits(value: Any, annotation: Any) -> bool:

@@ -60,6 +60,16 @@ def test_a_signal_stops_it_with_its_number(elmore_command, place, monkeypatch):
     assert result.status == 0
 
 
+def test_an_interrupt_before_the_first_step_is_told_too(elmore_command, place, monkeypatch):
+    display = "elmore.cli.fit_display.FitDisplay.on_stage"
+    with monkeypatch.context() as patch:
+        patch.setattr(display, lambda *_, **__: os.kill(os.getpid(), signal.SIGINT))
+        result = elmore_command("fit", "tags", "--data", "data", "--without-elmo", *SMALL)
+    assert result.status == 130
+    assert result.err == "elmore: stopped; the same command goes on\n"
+    assert not (place.folder / "tags").exists()
+
+
 def test_mistakes_are_told_in_a_sentence_and_nothing_is_written(elmore_command, place):
     (place.folder / "broken").mkdir()
     for part in ("train", "dev"):

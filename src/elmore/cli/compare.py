@@ -10,6 +10,7 @@ import typer
 from elmore.cli import options
 from elmore.cli.fit import Changes, Config, Data, Dev, Elmo, TaskName, Test, Train, Words, read_task
 from elmore.cli.fit_display import FitDisplay
+from elmore.cli.stops import telling_of_stops
 from elmore.errors import ConfigError
 
 
@@ -68,7 +69,6 @@ def compare(
         config=config,
         changes=changes or [],
     )
-    from elmore.pretrain.stopping import StoppedError  # noqa: PLC0415
     from elmore.tasks.fit.compare import (  # noqa: PLC0415  brings torch
         PlannedRun,
         plan_runs,
@@ -97,27 +97,23 @@ def compare(
     about, fingerprint = model.config.about.name, model.fingerprint()
     del model
     finished = []
-    try:
-        with display.shown():
-            for pair in run_comparison(
-                runs,
-                parts,
-                folder,
-                elmo=ElmoChoice(name=elmo),
-                observer=display,
-                on_run=announce,
-                restart=restart,
-                device=device,
-            ):
-                finished.append(pair)
-                # Plots take seconds: they are drawn anew when there is something new, or all.
-                if not was_done[pair[0].name] or len(finished) == len(runs):
-                    comparison = summarize(finished, settings, elmo=about, fingerprint=fingerprint)
-                    state = _describe_state(len(finished), len(runs))
-                    page = write_report(comparison, folder, command=_command(), state=state)
-    except StoppedError as stop:
-        print(f"elmore: {stop}", file=sys.stderr)
-        raise typer.Exit(128 + stop.signal_number) from None
+    with telling_of_stops(otherwise="the same command goes on"), display.shown():
+        for pair in run_comparison(
+            runs,
+            parts,
+            folder,
+            elmo=ElmoChoice(name=elmo),
+            observer=display,
+            on_run=announce,
+            restart=restart,
+            device=device,
+        ):
+            finished.append(pair)
+            # Plots take seconds: they are drawn anew when there is something new, or all.
+            if not was_done[pair[0].name] or len(finished) == len(runs):
+                comparison = summarize(finished, settings, elmo=about, fingerprint=fingerprint)
+                state = _describe_state(len(finished), len(runs))
+                page = write_report(comparison, folder, command=_command(), state=state)
     if as_json:
         print((folder / "report.json").read_text(encoding="utf-8"), end="")
     else:

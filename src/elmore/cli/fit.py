@@ -1,7 +1,6 @@
 """`elmore fit`: a task's data in, a trained task network out, with ELMo vectors or without."""
 
 import json
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,6 +9,7 @@ import typer
 from elmore.cli import options
 from elmore.cli.fit_display import FitDisplay
 from elmore.cli.pretrain import Restart
+from elmore.cli.stops import telling_of_stops
 from elmore.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ TaskName = Annotated[
     str,
     typer.Argument(
         help="entities (ner), tags (pos), sentiment, entailment, roles (srl), coreference, "
-        "questions; texts or pairs for your own."
+        "questions (qa); texts or pairs for your own."
     ),
 ]
 Data = Annotated[
@@ -102,7 +102,6 @@ def fit(
         config=config,
         changes=[*(changes or []), *(["elmo.where=none"] if without_elmo else [])],
     )
-    from elmore.pretrain.stopping import StoppedError  # noqa: PLC0415
     from elmore.tasks.fit.elmo import ElmoChoice  # noqa: PLC0415  brings torch
     from elmore.tasks.fit.fit import fit_task  # noqa: PLC0415
     from elmore.tasks.fit.model import make_task  # noqa: PLC0415
@@ -111,20 +110,16 @@ def fit(
     folder = out or Path(settings.kind)
     display = FitDisplay(score_name=make_task(settings).main_score)
     was_done = not restart and (folder / REPORT).is_file()
-    try:
-        with display.shown():
-            report = fit_task(
-                settings,
-                parts,
-                folder,
-                elmo=ElmoChoice(name=elmo),
-                observer=display,
-                restart=restart,
-                device=device,
-            )
-    except StoppedError as stop:
-        print(f"elmore: {stop}", file=sys.stderr)
-        raise typer.Exit(128 + stop.signal_number) from None
+    with telling_of_stops(otherwise="the same command goes on"), display.shown():
+        report = fit_task(
+            settings,
+            parts,
+            folder,
+            elmo=ElmoChoice(name=elmo),
+            observer=display,
+            restart=restart,
+            device=device,
+        )
     if as_json:
         print(json.dumps({"folder": str(folder), **report.to_json()}))
     else:

@@ -15,6 +15,7 @@ import typer
 
 from elmore.cli import options
 from elmore.cli.progress import showing_status
+from elmore.cli.stops import telling_of_stops
 from elmore.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
@@ -71,7 +72,11 @@ def predict(
     read = model.task.read if score else model.task.read_unlabelled
     pairs: list[tuple[Any, Any]] = []
     num_tokens, began = 0, time.perf_counter()
-    with showing_status("predicting") as on_progress, _open(out) as file:
+    with (
+        telling_of_stops(otherwise="nothing was written" if out else "the rest is not predicted"),
+        showing_status("predicting") as on_progress,
+        _open(out) as file,
+    ):
         writer = _Writer(form, model, file)
         for example, prediction in model.predict(read(text)):
             num_tokens += model.task.count_tokens(example)

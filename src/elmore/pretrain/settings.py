@@ -1,5 +1,6 @@
 """Every setting of a training run: read from TOML, changed by `--set`, kept beside the run."""
 
+import difflib
 import json
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -243,7 +244,9 @@ def read_settings(values: Mapping[str, Any]) -> PretrainSettings:
     known = [item.name for item in fields(PretrainSettings)]
     for name in values:
         if name not in known:
-            raise ConfigError(f"unknown section {name!r:.60}; known: {', '.join(known)}")
+            close = difflib.get_close_matches(str(name), known, n=1)
+            hint = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(known)}"
+            raise ConfigError(f"unknown section {name!r:.60}; {hint}")
     model = values.get("model")
     if not isinstance(model, Mapping) or "lstm" not in model:
         raise ConfigError(f"there is no [model.lstm]; {CONFIGS} has examples")
@@ -269,6 +272,8 @@ def apply_change(values: dict[str, Any], change: str) -> None:
         value = tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         value = text.strip()
+    except (ValueError, RecursionError):  # thousands of digits, or of brackets
+        raise ConfigError(f"--set {change!r:.80}: the value is too long") from None
     for section in sections:
         values = values.setdefault(section, {})
         if not isinstance(values, dict):

@@ -34,6 +34,21 @@ def test_a_byte_that_is_not_utf8_is_told_by_its_line(tmp_path):
         next(reading)
 
 
+@pytest.mark.parametrize(
+    ("content", "advice"),
+    [
+        ("caf\u00e9\n".encode("latin1"), "iconv -f LATIN1"),
+        ("\ufeffcafe\n".encode("utf-16-le"), "iconv -f UTF-16"),
+        (b"\x89PNG\x00\x01", "no text at all"),
+    ],
+)
+def test_what_to_do_about_bytes_depends_on_them(tmp_path, content, advice):
+    path = tmp_path / "text"
+    path.write_bytes(content)
+    with pytest.raises(DataError, match=advice):
+        list(read_lines(path))
+
+
 def test_none_at_all_are_refused_and_some_are_passed_on():
     assert list(refuse_none(iter([0]), complaint="none")) == [0]
     with pytest.raises(DataError, match="none"):

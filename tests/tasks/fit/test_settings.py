@@ -3,7 +3,8 @@ import json
 import pytest
 
 from elmore.errors import ConfigError
-from elmore.tasks.fit.settings import load_settings, read_settings
+from elmore.tasks.fit.settings import TASK_CONFIGS, load_settings, read_settings
+from elmore.tasks.kinds.table import KINDS
 
 
 def test_a_change_wins_over_the_file_and_the_file_over_what_is_usual(tmp_path):
@@ -25,7 +26,7 @@ def test_settings_survive_json():
     ("change", "told"),
     [
         ("training.max_epoch=3", "unknown setting 'max_epoch' in 'training'; did you mean"),
-        ("trainings.seed=3", "unknown section 'trainings'; known: task, words"),
+        ("trainings.seed=3", "unknown section 'trainings'; did you mean 'training'?"),
         ("task.hidden_dims=3", "unknown setting 'hidden_dims' in 'task'"),
         ("seed=3", "not of the form section.setting=value"),
         ("elmo.where=middle", "elmo.where is 'middle'; choose one of: none, input, output, both"),
@@ -38,10 +39,12 @@ def test_settings_survive_json():
         ("training.batch_size=0", "training.batch_size is 0"),
         ("training.learning_rate=nan", "learning_rate"),
         ("training.max_examples=0", "training.max_examples is 0"),
-        ("words.file=3", "'file' in 'words' is 3; it must be of type str"),
-        ("words.trained=1", "it must be of type bool"),
+        ("words.file=3", "'file' in 'words' is 3; it must be text"),
+        ("words.trained=1", "it must be true or false"),
         ("characters.width=31", "characters.width is 31"),
         ("kind.x=3", "--set"),
+        ("training.max_epochs=" + "9" * 5000, "the value is too long"),
+        ("training.max_epochs=" + "[" * 5000, "the value is too long"),
     ],
 )
 def test_what_cannot_be_is_told(change, told):
@@ -79,3 +82,11 @@ def test_a_path_is_whole_wherever_it_was_given(tmp_path, monkeypatch):
     settings = load_settings("tags", changes=["words.file=glove.txt"]).with_whole_paths()
     assert settings.words.file == str(tmp_path / "glove.txt")
     assert load_settings("tags").with_whole_paths().words.file is None
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_a_file_of_another_task_is_refused(kind):
+    assert load_settings(kind).kind == kind
+    other = "tags" if kind != "tags" else "texts"
+    with pytest.raises(ConfigError, match=f"these are settings of '{other}', not of '{kind}'"):
+        load_settings(kind, config=TASK_CONFIGS / f"{other}.toml")

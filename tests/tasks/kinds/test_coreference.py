@@ -44,6 +44,21 @@ def test_documents_with_hidden_words_are_left_out(tmp_path):
     assert list(TASK.read(write(tmp_path, HIDDEN, "only.conll"))) == []
 
 
+@pytest.mark.parametrize("sign", ["#", "# "])
+def test_columns_are_known_by_their_first_line_whatever_the_name(tmp_path, sign):
+    path = write(tmp_path, SHOWN.replace("# begin", f"{sign}begin"), "letters.txt")
+    (document,) = TASK.read_unlabelled(path)
+    assert document.tokens == ("Ann", "ran", "she")
+
+
+def test_documents_without_any_cluster_teach_nothing(tmp_path):
+    path = write(tmp_path, SHOWN.replace("(1)", "_"))
+    assert len(list(TASK.read(path))) == 1  # which may be scored
+    with pytest.raises(DataError, match=r"text\.conll: no document has a cluster .* nothing to"):
+        list(TASK.read_training(path))
+    assert len(list(TASK.read_training(write(tmp_path, SHOWN)))) == 1
+
+
 def test_a_folder_is_read_in_the_order_of_names(tmp_path):
     with pytest.raises(DataError, match="has no files"):
         list(TASK.read(tmp_path))

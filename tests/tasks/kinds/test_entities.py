@@ -192,7 +192,7 @@ def test_sentences_to_predict_on_are_split_by_the_rules_of_their_language(tmp_pa
     [
         ({"column": 1}, "task.column is '1'; give the number of the tags' column, from 2"),
         ({"column": "first"}, "task.column is 'first'"),
-        ({"column": True}, "'column' in 'task' is True; it must be of type str . int"),
+        ({"column": True}, "'column' in 'task' is True; it must be text or a whole number"),
         ({"scheme": "iob"}, "task.scheme is 'iob'; choose one of: iob1, iob2, bioes, bilou"),
         ({"learned_scheme": "iob1"}, "task.learned_scheme is 'iob1'; choose one of: iob2, bioes"),
         ({"hidden_dim": 0}, "task.hidden_dim is 0"),

@@ -4,7 +4,7 @@ import math
 import pytest
 import torch
 
-from elmore.errors import ConfigError, DataError
+from elmore.errors import ConfigError, DataError, DataWarning
 from elmore.tasks.inputs.token_batch import NUM_SPECIAL_ROWS, TokenBatcher
 from elmore.tasks.inputs.token_input import TokenInput
 from elmore.tasks.kinds.questions import (
@@ -92,10 +92,19 @@ def test_only_training_cuts_passages_and_leaves_out_answers_cut_off(tmp_path):
     assert first.passage is second.passage
     assert other.passage is examples[3].passage
     assert cut_answer(second, find(10, 12)) == "7 dollars"
-    assert len(list(task.read_training(write(tmp_path)))) == 3
+    assert len(list(task.read_training(write(tmp_path, QUESTIONS[:2])))) == 3
     task = QuestionTask(QuestionSettings(max_passage_tokens=1))
     with pytest.raises(DataError, match=r"first 1 tokens .* raise task\.max_passage_tokens"):
-        list(task.read_training(write(tmp_path, QUESTIONS[2:], others=[])))
+        list(task.read_training(write(tmp_path, QUESTIONS[1:2], others=[])))
+
+
+def test_answers_that_are_not_where_the_file_says_are_told(tmp_path):
+    moved = ask("q5", "How much?", "7")
+    moved["answers"][0]["answer_start"] = TEXT.index("73")
+    path = write(tmp_path, [*QUESTIONS, moved])
+    with pytest.warns(DataWarning, match=r"of 7 answers, 1 are not at .* 1 are not in their"):
+        examples = list(QuestionTask().read_training(path))
+    assert [example.name for example in examples] == ["q1", "q2", "q5", "q4"]
 
 
 def test_questions_are_cut_always(tmp_path):

@@ -106,9 +106,9 @@ def test_predictions_are_written_beside_their_tokens():
     [
         ({"column": "pos"}, "task.column is 'pos'; .* one of: last, upos, xpos, deprel"),
         ({"column": 1}, "task.column is '1'; give the number of the tags' column, from 2"),
-        ({"hidden_dim": 1.5}, "'hidden_dim' in 'task' is 1.5; it must be of type int"),
+        ({"hidden_dim": 1.5}, "'hidden_dim' in 'task' is 1.5; it must be a whole number"),
         ({"dropout": -0.1}, "task.dropout is -0.1"),
-        ({"uses_crf": "no"}, "'uses_crf' in 'task' is 'no'; it must be of type bool"),
+        ({"uses_crf": "no"}, "'uses_crf' in 'task' is 'no'; it must be true or false"),
     ],
 )
 def test_settings_that_cannot_be_are_named(settings, complaint):

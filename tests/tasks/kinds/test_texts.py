@@ -27,12 +27,25 @@ def test_a_table_has_texts_and_labels(tmp_path):
         list(task.read(write(tmp_path, "no label\n")))
 
 
+def test_names_that_are_not_known_are_no_example(tmp_path):
+    rows = "".join(f"A fine match {number}\tsport\nHe lost his case\tlaw\n" for number in range(3))
+    with pytest.raises(DataError, match=r"line 1: 'review kind' looks like names of columns"):
+        list(TextTask().read(write(tmp_path, "review\tkind\n" + rows)))
+    assert len(list(TextTask().read(write(tmp_path, "Goal\tsport\n" + rows)))) == 7
+
+
 def test_to_predict_a_text_a_line_will_do(tmp_path):
     task = TextTask()
     plain = task.read_unlabelled(write(tmp_path, "\n It's a goal! \n\nOverruled\n"))
     table = task.read_unlabelled(write(tmp_path, "It's a goal!\tsport\nOverruled\tlaw\n"))
     plain, table = list(plain), list(table)
     assert plain == table
+    named = "index\tsentence\n0\tIt's a goal!\n1\tOverruled\n"
+    assert list(task.read_unlabelled(write(tmp_path, named))) == table
+    blank = "text\tlabel\nIt's a goal!\t\nOverruled\t\n"
+    assert list(task.read_unlabelled(write(tmp_path, blank))) == table
+    with pytest.raises(DataError, match=r"line 1: wanted text, with or without a label .* name"):
+        list(task.read_unlabelled(write(tmp_path, "1\tIt's a goal!\tsport\n")))
     assert [(each.texts, each.label) for each in plain] == [
         (("It's a goal!",), None),
         (("Overruled",), None),

@@ -87,6 +87,12 @@ def test_the_best_is_chosen_on_dev_among_the_uses_of_elmo_with_most_examples():
     assert find_best(summarize(make_comparison(WITHOUT))) is None
 
 
+def test_the_best_has_as_many_seeds_as_any():
+    lucky = make_run("top", dev=99.0, test=99.0)
+    cells = summarize(make_comparison([*WITHOUT, lucky, *make_runs("input", [82.0, 83.0])]))
+    assert find_best(cells).variant == "input"
+
+
 def test_the_full_share_is_the_largest_with_a_baseline():
     runs = [make_run(share=0.5), make_run("input", share=0.5), make_run("input", share=1.0)]
     assert find_full_share(summarize(make_comparison(runs))) == 0.5

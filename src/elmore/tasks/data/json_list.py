@@ -87,6 +87,8 @@ class _JsonText:
                 is_cut = is_cut or error.msg.startswith("Unterminated string")
                 if not is_cut or not self._grow():
                     raise self._refuse(error.msg, error.pos) from None
+            except ValueError:  # a number of thousands of digits
+                raise self._refuse("a number is too long", self._place) from None
             except RecursionError:
                 raise self._refuse("lists within lists are too deep", self._place) from None
             else:

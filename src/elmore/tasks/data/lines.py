@@ -1,5 +1,6 @@
 """Lines of a UTF-8 file, compressed or not; what readers of lines have in common."""
 
+import codecs
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO, TypeVar
@@ -24,7 +25,7 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
             except UnicodeDecodeError as error:
                 raise DataError(
                     f"{path}, line {number}: byte 0x{error.object[error.start]:02x} is not UTF-8; "
-                    "convert the file, for example: iconv -f LATIN1 -t UTF-8 old.txt > new.txt"
+                    f"{_advise(line)}"
                 ) from None
             yield number, text.removesuffix("\r")
 
@@ -62,6 +63,17 @@ def refuse_none(examples: Iterable[_Example], *, complaint: str) -> Iterator[_Ex
 def shorten(text: str) -> str:
     """Return what a message shows of a line."""
     return repr(text if len(text) <= 40 else f"{text[:37]}...")
+
+
+def _advise(line: bytes) -> str:
+    """Say what to do about a line that is not UTF-8."""
+    if line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        encoding = "UTF-16"
+    elif b"\x00" in line:
+        return "it looks like no text at all; give a file of text"
+    else:
+        encoding = "LATIN1"
+    return f"convert the file, for example: iconv -f {encoding} -t UTF-8 old.txt > new.txt"
 
 
 def _split(stream: BinaryIO, *, name: str) -> Iterator[bytes]:

@@ -17,7 +17,8 @@ INFERENCE_LABELS = ("entailment", "neutral", "contradiction")
 # What SNLI writes where its annotators did not agree.
 NO_LABEL = "-"
 
-_ROWS_LOOKED_AT = 20
+# To tell names of columns from an example.
+_FEWEST_ROWS, _ROWS_LOOKED_AT = 6, 20
 
 # What a first line may call its columns.
 _LABEL = ("label", "gold_label")
@@ -64,6 +65,61 @@ def read_pairs(path: Path, *, labels: Collection[str] | None = None) -> Iterator
     return refuse_none(examples, complaint=f"{path} has no pairs; give one with a label a line")
 
 
+def read_bare_texts(path: Path) -> Iterator[str]:
+    """Read the texts of a table, whatever its labels are, and if it has none."""
+    rows = (text for (text,) in _read_bare_rows(path, names=(_TEXT,)))
+    return refuse_none(rows, complaint=f"{path} has no texts; give a text a line")
+
+
+def read_bare_pairs(path: Path) -> Iterator[tuple[str, str]]:
+    """Read the pairs of a table, whatever its labels are, and if it has none."""
+    names = (PREMISE_NAMES, HYPOTHESIS_NAMES)
+    rows = ((premise, hypothesis) for premise, hypothesis in _read_bare_rows(path, names=names))
+    complaint = f"{path} has no pairs; give two texts a line, with a tab between them"
+    return refuse_none(rows, complaint=complaint)
+
+
+def _read_bare_rows(path: Path, *, names: Sequence[tuple[str, ...]]) -> Iterator[list[str]]:
+    """Yield the texts of each line; the first line says which columns they are."""
+    places: list[int] = []
+    num_columns = 0
+    for number, line in read_lines(path):
+        if not line.strip():
+            continue
+        where = f"{path}, line {number}"
+        cells = _split_cells(line)
+        if not places:
+            header = _find_header(cells, names=(*names, _LABEL), where=where, needs_label=False)
+            places = header or list(range(len(names)))
+            num_columns = len(cells)
+            if header:
+                continue
+            if num_columns not in (len(names), len(names) + 1):
+                raise DataError(
+                    f"{where}: wanted {_describe(names)}, with or without a label behind, and tabs "
+                    f"between, got {shorten(line)}; mend the file, or name its columns in a first "
+                    "line"
+                )
+            if num_columns > len(names):
+                _refuse_heading(path, names=(*names, _LABEL))
+        if len(cells) != num_columns:
+            raise DataError(
+                f"{where}: wanted {num_columns} columns with tabs between them, as in the first "
+                f"line, got {len(cells)} ({shorten(line)}); mend the line"
+            )
+        row = [cells[place] for place in places]
+        if not all(row):
+            raise DataError(
+                f"{where}: wanted {_describe(names)}, but one is empty ({shorten(line)}); fill it, "
+                "or leave the line out"
+            )
+        yield row
+
+
+def _split_cells(line: str) -> list[str]:
+    return [_unquote(cell).strip() for cell in line.split("\t")]
+
+
 def _read_rows(
     path: Path, *, names: Sequence[tuple[str, ...]], labels: Collection[str] | None
 ) -> Iterator[list[str]]:
@@ -74,7 +130,7 @@ def _read_rows(
         if not line.strip():
             continue
         where = f"{path}, line {number}"
-        cells = [_unquote(cell).strip() for cell in line.split("\t")]
+        cells = _split_cells(line)
         if not places:
             header = _find_header(cells, names=names, where=where)
             places = header or list(range(len(names)))
@@ -107,7 +163,7 @@ def _refuse_heading(path: Path, *, names: Sequence[tuple[str, ...]]) -> None:
     """Refuse a first line of names that are not known here, which would be learned from."""
     lines = ((number, line) for number, line in read_lines(path) if line.strip())
     rows = [(number, line.split("\t")) for number, line in islice(lines, _ROWS_LOOKED_AT)]
-    if len(rows) < _ROWS_LOOKED_AT or any(len(cells) != len(names) for _, cells in rows):
+    if len(rows) < _FEWEST_ROWS or any(len(cells) != len(names) for _, cells in rows):
         return
     (number, first), *others = rows
     is_odd = first[-1] not in {cells[-1] for _, cells in others}
@@ -122,16 +178,20 @@ def _refuse_heading(path: Path, *, names: Sequence[tuple[str, ...]]) -> None:
 
 
 def _find_header(
-    cells: list[str], *, names: Sequence[tuple[str, ...]], where: str
+    cells: list[str], *, names: Sequence[tuple[str, ...]], where: str, needs_label: bool = True
 ) -> list[int] | None:
-    """Return where the wanted columns are if these cells are names, None if they are data."""
+    """Return where the wanted columns are if these cells are names, None if they are data.
+
+    The label is the last of `names`; where it is not needed, its place is not returned.
+    """
     lowered = [cell.lower() for cell in cells]
     found = [
         next((lowered.index(choice) for choice in choices if choice in lowered), None)
         for choices in names
     ]
-    places = [place for place in found if place is not None]
-    if len(places) == len(names):
+    wanted = found if needs_label else found[:-1]
+    places = [place for place in wanted if place is not None]
+    if len(places) == len(wanted):
         return places
     if found[-1] is None:
         return None

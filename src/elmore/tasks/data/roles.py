@@ -1,7 +1,7 @@
 """Sentences with predicates and their arguments (semantic roles): PropBank as JSON lines.
 
 A line is {"words": [...], "frames": [{"pred": 2, "lemma": ..., "sense": ..., "tags": [...]}]}, with
-tags in BIO. Columns as CoNLL-2012 has them are read too, by `role_columns.py`.
+tags in BIO; lemma and sense may be left out. Columns as CoNLL-2012 has them are read too, by `role_columns.py`.
 """
 
 import json
@@ -39,8 +39,8 @@ def _read_json_lines(path: Path) -> Iterator[RoleSentence]:
             make_example(
                 tokens,
                 predicate=frame["pred"],
-                lemma=frame["lemma"],
-                sense=frame["sense"],
+                lemma=frame.get("lemma", ""),
+                sense=frame.get("sense", ""),
                 tags=frame["tags"],
                 where=where,
             )
@@ -52,8 +52,8 @@ def _read_json_lines(path: Path) -> Iterator[RoleSentence]:
 def _parse(line: str, *, where: str) -> dict[str, Any]:
     """Return what a line holds; refuse what is of another kind, by the field that is."""
     form = (
-        'wanted {"words": [...], "frames": [{"pred": place of a word, "lemma": ..., "sense": ..., '
-        '"tags": [...]}]}'
+        'wanted {"words": [...], "frames": [{"pred": place of a word, from 0, "tags": [a tag a '
+        "word]}]}"
     )
     try:
         entry = json.loads(line)
@@ -85,8 +85,8 @@ def _find_wrong_field(frame: Any, number: int) -> str | None:
         return f"frame {number} is no object"
     is_fit = {
         "pred": type(frame.get("pred")) is int,
-        "lemma": isinstance(frame.get("lemma"), str),
-        "sense": isinstance(frame.get("sense"), str),
+        "lemma": isinstance(frame.get("lemma", ""), str),
+        "sense": isinstance(frame.get("sense", ""), str),
         "tags": _are_texts(frame.get("tags")),
     }
     wrong = next((name for name, fits in is_fit.items() if not fits), None)

@@ -16,6 +16,7 @@ from elmore.tasks.fit.model import check_input, make_task
 from elmore.tasks.fit.progress import FitObserver, Silence
 from elmore.tasks.fit.settings import ElmoPlace, FitSettings, read_settings
 from elmore.tasks.report.results import Comparison, CurvePoint, RunResult
+from elmore.tasks.report.wording import count
 
 # What each changes of the settings given.
 VARIANTS: dict[str, dict[str, Any]] = {
@@ -157,7 +158,7 @@ def _check_draws(runs: Sequence[PlannedRun], data: TaskData) -> None:
         except DataError as error:
             raise DataError(
                 f"{100 * share:g} % of the training data, drawn by seed {seed}, are too few "
-                f"({len(chosen):,} examples): {error}"
+                f"({count(len(chosen), 'example')}), try a larger share: {error}"
             ) from None
 
 

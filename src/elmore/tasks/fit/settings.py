@@ -1,5 +1,6 @@
 """Every setting of a task: read from TOML, changed by `--set`, kept beside the trained network."""
 
+import difflib
 import json
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -237,7 +238,9 @@ def read_settings(values: Mapping[str, Any]) -> FitSettings:
     known = [item.name for item in fields(FitSettings)]
     for name in values:
         if name not in known:
-            raise ConfigError(f"unknown section {name!r:.60}; known: {', '.join(known[1:])}")
+            close = difflib.get_close_matches(str(name), known, n=1)
+            hint = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(known[1:])}"
+            raise ConfigError(f"unknown section {name!r:.60}; {hint}")
     kind = KINDS.get(str(values.get("kind")))
     if kind is None:
         raise ConfigError(f"unknown task {values.get('kind')!r:.60}; known: {', '.join(KINDS)}")

@@ -1,5 +1,6 @@
 """Coreference: which mentions of a document are of one thing (Lee et al., 2017; CoNLL-2012)."""
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import chain
@@ -11,7 +12,7 @@ import torch
 from elmore.config import MAX_DIM, check_number, check_positive, check_range, check_share
 from elmore.errors import DataError
 from elmore.tasks.data.coreference import ClusteredDocument, SpokenSentence, read_documents
-from elmore.tasks.data.lines import refuse_none
+from elmore.tasks.data.lines import read_lines, refuse_none
 from elmore.tasks.data.mentions import Clusters
 from elmore.tasks.inputs.token_input import TokenInput
 from elmore.tasks.metrics.coreference import (
@@ -23,6 +24,9 @@ from elmore.tasks.networks.pair_scores import UNKNOWN_SPEAKER
 from elmore.tasks.networks.span_ranker import DocumentFeatures, SpanRanker
 from elmore.tasks.task import Labels, Scores, Sentences
 from elmore.text.files import TextForm, read_sentences
+
+# The first line of CoNLL-2012's columns, and of OntoGUM's.
+_BEGINNING = re.compile(r"# ?begin document\b")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,10 +85,20 @@ class CoreferenceTask:
         # A file may have none: OntoGUM has one a document, some of them hidden.
         return (document for document in documents if document.hidden_share <= most)
 
-    read_training = read
+    def read_training(self, path: Path) -> Iterator[ClusteredDocument]:
+        """Yield the same; where no document has a cluster, there is nothing to learn."""
+        has_clusters = False
+        for document in self.read(path):
+            has_clusters = has_clusters or bool(document.clusters)
+            yield document
+        if not has_clusters:
+            raise DataError(
+                f"{path}: no document has a cluster of mentions, so there is nothing to learn; "
+                "give the files that have them, in the last column or as Entity="
+            )
 
     def read_unlabelled(self, path: Path) -> Iterator[ClusteredDocument]:
-        """Yield documents to predict on, from the same forms or, by its name, plain text."""
+        """Yield documents to predict on, from the same forms or plain text."""
         for file in _list_files(path):
             if _has_columns(file):
                 yield from read_documents(file, reads_clusters=False)
@@ -178,8 +192,11 @@ def _list_files(path: Path) -> list[Path]:
 
 
 def _has_columns(path: Path) -> bool:
-    """Tell from names such as a.conllu, a.v4_gold_conll and a.conll.gz."""
-    return any(suffix.lower().endswith(("conll", "conllu")) for suffix in path.suffixes)
+    """Tell from names such as a.conllu, a.v4_gold_conll and a.conll.gz, or from the first line."""
+    if any(suffix.lower().endswith(("conll", "conllu")) for suffix in path.suffixes):
+        return True
+    first = next((line for _, line in read_lines(path) if line.strip()), "")
+    return _BEGINNING.match(first) is not None
 
 
 def _read_text(path: Path) -> Iterator[ClusteredDocument]:

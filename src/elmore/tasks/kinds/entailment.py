@@ -4,23 +4,13 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from elmore.errors import DataError
-from elmore.tasks.data.lines import read_lines, refuse_none, shorten
-from elmore.tasks.data.pairs import (
-    HYPOTHESIS_NAMES,
-    INFERENCE_LABELS,
-    PREMISE_NAMES,
-    read_pairs,
-)
+from elmore.tasks.data.pairs import INFERENCE_LABELS, read_bare_pairs, read_pairs
 from elmore.tasks.inputs.token_input import TokenInput
 from elmore.tasks.kinds import classes
 from elmore.tasks.kinds.classes import ClassExample, TextSettings, split_texts
 from elmore.tasks.networks.esim import ESIM
 from elmore.tasks.networks.label_choice import Probabilities
 from elmore.tasks.task import Labels
-
-# What the first line of a table without labels may be, if it is not a pair itself.
-_HEADERS = [list(names) for names in zip(PREMISE_NAMES, HYPOTHESIS_NAMES, strict=True)]
 
 
 class PairTask:
@@ -47,7 +37,7 @@ class PairTask:
     read_training = read
 
     def read_unlabelled(self, path: Path) -> Iterator[ClassExample]:
-        """Yield the pairs of a table of two columns, or of one as `read` takes it."""
+        """Yield the pairs of a table, whatever their labels and if it has none."""
         for texts in read_bare_pairs(path):
             yield self._split(*texts, label=None)
 
@@ -86,31 +76,6 @@ class EntailmentTask(PairTask):
 
     name = "entailment"
     known_labels = INFERENCE_LABELS
-
-
-def read_bare_pairs(path: Path) -> Iterator[tuple[str, str]]:
-    """Yield two texts a line; how many columns the first line has says what the table is."""
-    first = next((line for _, line in read_lines(path) if line.strip()), "")
-    if first.count("\t") == 1:
-        complaint = f"{path} has no pairs; give two texts a line, with a tab between them"
-        return refuse_none(_read_two_columns(path), complaint=complaint)
-    return ((row.premise, row.hypothesis) for row in read_pairs(path))
-
-
-def _read_two_columns(path: Path) -> Iterator[tuple[str, str]]:
-    is_first = True
-    for number, line in read_lines(path):
-        if not line.strip():
-            continue
-        cells = [cell.strip() for cell in line.split("\t")]
-        if len(cells) != 2 or not all(cells):
-            raise DataError(
-                f"{path}, line {number}: wanted two texts with a tab between them, as in the first "
-                f"line, got {shorten(line)}; mend the line"
-            )
-        if not is_first or [cell.lower() for cell in cells] not in _HEADERS:
-            yield cells[0], cells[1]
-        is_first = False
 
 
 def _show_pair(example: ClassExample, prediction: Probabilities) -> dict[str, Any]:

@@ -2,6 +2,8 @@
 
 import json
 import math
+import warnings
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -12,10 +14,10 @@ from typing import Any
 import torch
 
 from elmore.config import MAX_DIM, check_range, check_share, read_choice
-from elmore.errors import DataError
-from elmore.tasks.data.answer_spans import Span, find_offsets
+from elmore.errors import DataError, DataWarning
+from elmore.tasks.data.answer_spans import Fit, Span, find_offsets
 from elmore.tasks.data.lines import refuse_none
-from elmore.tasks.data.questions import Paragraph, read_paragraphs
+from elmore.tasks.data.questions import Paragraph, count_fits, read_paragraphs
 from elmore.tasks.inputs.token_input import TokenInput
 from elmore.tasks.metrics.answers import AnswerScore, score_answer
 from elmore.tasks.networks.answer_finder import NO_SPAN, AnswerFinder, FoundSpan, GoldSpans
@@ -111,7 +113,8 @@ class QuestionTask:
             f"{path}: no question has an answer within the first {most} tokens of its passage, so "
             "there is nothing to learn; raise task.max_passage_tokens, or check the answers"
         )
-        return refuse_none(cut_passages(self.read(path), max_tokens=most), complaint=complaint)
+        examples = self._make_examples(_check_answers(path, read_paragraphs(path)))
+        return refuse_none(cut_passages(examples, max_tokens=most), complaint=complaint)
 
     def count_tokens(self, example: QuestionExample) -> int:
         """Return the passage's length, beside which questions are short."""
@@ -201,6 +204,22 @@ class QuestionTask:
         tokens = example.passage.tokens
         alike = (place for span in example.spans for place in find_alike(tokens, span))
         return list(dict.fromkeys(alike))
+
+
+def _check_answers(path: Path, paragraphs: Iterable[Paragraph]) -> Iterator[Paragraph]:
+    """Pass paragraphs on; at their end, tell of answers that are not where the file says."""
+    fits: Counter[Fit] = Counter()
+    for paragraph in paragraphs:
+        fits += count_fits([paragraph])
+        yield paragraph
+    if fits[Fit.MOVED] or fits[Fit.MISSING]:
+        warnings.warn(
+            f"{path}: of {fits.total():,} answers, {fits[Fit.MOVED]:,} are not at their "
+            f"answer_start, and are taken where the passage has them nearest; "
+            f"{fits[Fit.MISSING]:,} are not in their passage, and are not learned from",
+            DataWarning,
+            stacklevel=2,
+        )
 
 
 def cut_passages(

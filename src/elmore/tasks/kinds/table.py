@@ -54,8 +54,12 @@ KINDS = {
 
 
 def find_kind(name: str) -> Kind:
-    """Return a kind of task by any of its names."""
+    """Return a kind of task by any of its names, in any case."""
     for kind in KINDS.values():
-        if name == kind.name or name in kind.also:
+        if name.lower() in (kind.name, *kind.also):
             return kind
-    raise ConfigError(f"unknown task {name!r:.60}; choose one of: {', '.join(KINDS)}")
+    names = (
+        f"{kind.name} ({', '.join(kind.also)})" if kind.also else kind.name
+        for kind in KINDS.values()
+    )
+    raise ConfigError(f"unknown task {name!r:.60}; choose one of: {', '.join(names)}")

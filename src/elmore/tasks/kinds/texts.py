@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from elmore.tasks.data.lines import read_lines, refuse_none
-from elmore.tasks.data.pairs import read_texts
+from elmore.tasks.data.pairs import read_bare_texts, read_texts
 from elmore.tasks.inputs.token_input import TokenInput
 from elmore.tasks.kinds import classes
 from elmore.tasks.kinds.classes import ClassExample, TextSettings, split_texts
@@ -37,7 +37,7 @@ class TextTask:
     read_training = read
 
     def read_unlabelled(self, path: Path) -> Iterator[ClassExample]:
-        """Yield a text a line; if the first line has tabs, those of a table as `read` does."""
+        """Yield a text a line; if the first line has tabs, those of a table."""
         for text in read_plain_or_table(path):
             yield self._split(text, label=None)
 
@@ -64,9 +64,9 @@ class TextTask:
 
 
 def read_plain_or_table(path: Path) -> Iterator[str]:
-    """Yield each line that is not blank, or the texts of a table."""
+    """Yield each line that is not blank, or the texts of a table, whatever their labels."""
     first = next((line for _, line in read_lines(path) if line.strip()), "")
     if "\t" in first:
-        return (row.text for row in read_texts(path))
+        return read_bare_texts(path)
     lines = (line.strip() for _, line in read_lines(path) if line.strip())
     return refuse_none(lines, complaint=f"{path} has no texts; give a text a line")

@@ -38,7 +38,10 @@ def describe_finding(comparison: Comparison, cells: list[Cell]) -> str:
             f"With {with_elmo} {_mean(best)} {score}, {_over_seeds(best)}; "
             "there is no run without ELMo on as many examples to compare with."
         )
-    num_uses = sum(cell.share == full and cell.variant != WITHOUT for cell in cells)
+    num_uses = sum(
+        cell.share == full and cell.variant != WITHOUT and cell.num_seeds == best.num_seeds
+        for cell in cells
+    )
     choice = f" (the best on dev of {num_uses} uses of it)" if num_uses > 1 else ""
     digits = 1 if abs(best.gain.points) >= 0.95 else 2
     start = "With" if best.gain.points > 0 else "No gain: with"

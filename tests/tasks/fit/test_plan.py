@@ -1,5 +1,6 @@
 """Whose folder it is: what may go on, what is refused, and what a restart removes."""
 
+import json
 import shutil
 
 import pytest
@@ -7,7 +8,7 @@ import pytest
 from elmore.atomic_file import hold_lock
 from elmore.errors import ConfigError, DataError, ElmoreError
 from elmore.pretrain.stopping import StoppedError
-from elmore.tasks.fit.plan import LOCK
+from elmore.tasks.fit.plan import FORMAT, LOCK
 from elmore.weights.json_file import read_json
 from tests import tiny
 from tests.tasks.fit.made_up import Place, Watcher, are_alike, write_data
@@ -183,7 +184,7 @@ def test_a_damaged_plan_or_report_is_told(place):
     for damage, told in (
         ("{", "not JSON"),
         ("{}", "format"),
-        ('{"format": 2}', "plan.json cannot"),
+        (json.dumps({"format": FORMAT}), "plan.json cannot"),
     ):
         plan.write_text(damage)
         with pytest.raises(ElmoreError, match=told):

@@ -1,7 +1,8 @@
 """Sentences with predicates and their arguments (semantic roles): PropBank as JSON lines.
 
 A line is {"words": [...], "frames": [{"pred": 2, "lemma": ..., "sense": ..., "tags": [...]}]}, with
-tags in BIO; lemma and sense may be left out. Columns as CoNLL-2012 has them are read too, by `role_columns.py`.
+tags in BIO; lemma and sense may be left out. Columns as CoNLL-2012 has them are read too, by
+`role_columns.py`.
 """
 
 import json

@@ -12,10 +12,24 @@ compare() {
 }
 
 compare ner ner --data "$data/conll2003"
+compare tags tags --data "$data/ud_ewt"
 compare sst sentiment --data "$data/sst"
-compare sst_variants sentiment --data "$data/sst" --variants without,input,output,both,top --seeds 2
+compare sst_variants sentiment --data "$data/sst" --variants top,output,both
 compare sst_shares sentiment --data "$data/sst" --shares 1,10
+compare sst_domain sentiment --data "$data/sst" --variants domain --seeds 1
+compare phrases sentiment --data "$data/sst" \
+    --set task.phrases=all --set training.batch_size=128 --set training.max_epochs=3
 compare coref coreference --data "$parts/ontogum" --set training.max_epochs=6
 compare snli entailment --data "$parts/snli"
-compare srl roles --data "$data/srl_ewt" \
-    --set training.max_examples=3000 --set training.batch_size=16 --set training.max_epochs=10
+compare snli_shares entailment --data "$parts/snli" --shares 10
+compare squad questions --data "$parts/squad" --set training.max_examples=10000 \
+    --set training.batch_size=8 --set training.learning_rate=0.002 --set training.max_epochs=3
+
+compare_roles() {
+  name=$1; shift
+  compare "$name" roles --data "$data/srl_ewt" "$@" --set training.max_examples=3000 \
+      --set training.batch_size=16 --set training.max_epochs=10
+}
+compare_roles srl
+compare_roles srl_variants --variants top,output,both
+compare_roles srl_shares --shares 10,33.3333

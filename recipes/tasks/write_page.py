@@ -7,6 +7,7 @@ that docs/tasks has.
 """
 
 import json
+import statistics
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -232,7 +233,7 @@ def show_costs(found: dict[str, Comparison]) -> str:
     for name, comparison in found.items():
         for variant in ("without", "input"):
             runs = comparison.find_runs(variant, 1.0)
-            minutes = sum(run.seconds for run in runs) / len(runs) / 60
+            minutes = statistics.median(run.seconds for run in runs) / 60
             epochs = sum(len(run.curve) for run in runs) / len(runs)
             weights = f"{runs[0].num_parameters / 1e6:.2f}M"
             rows.append([TASKS[name].title, variant, weights, f"{epochs:.0f}", f"{minutes:.1f}"])

@@ -24,7 +24,7 @@ from elmore.tasks.networks.pair_scores import PairScorer
 from elmore.tasks.networks.spans import Spans, SpanVectors, choose_spans, list_spans
 from elmore.tasks.task import TaskBatch
 
-# Each is compared with all others of the document, which may be a book.
+# Each is compared with all others of the document, which may be long.
 _SPANS_AT_ONCE = 1024
 
 

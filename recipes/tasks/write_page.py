@@ -130,7 +130,7 @@ def find_cells(comparison: Comparison, *, share: float = 1.0) -> dict[str, Cell]
 
 def show_gains(found: dict[str, Comparison]) -> str:
     """Show a row a task: with ELMo at the input, without it, and the paper's."""
-    majority = read_majority()
+    majority: dict[str, float] = read_figures("majority.json")
     rows = []
     for name, comparison in found.items():
         task, cells = TASKS[name], find_cells(comparison)
@@ -155,11 +155,32 @@ def show_gains(found: dict[str, Comparison]) -> str:
     return write_table(header, rows)
 
 
-def read_majority() -> dict[str, float]:
-    """Return what majority.py found, if it was run."""
-    path = FOLDER / "majority.json"
-    found: dict[str, float] = json.loads(path.read_text()) if path.is_file() else {}
+def read_figures(name: str) -> dict[str, Any]:
+    """Return what another script of this recipe found, if it was run."""
+    path = FOLDER / name
+    found: dict[str, Any] = json.loads(path.read_text()) if path.is_file() else {}
     return found
+
+
+def show_texts(found: dict[str, Comparison]) -> str:
+    """Show how strange each task's text is to the biLM, the most familiar first."""
+    figures = read_figures("perplexity.json")
+    rows = []
+    for name, text in sorted(figures.items(), key=lambda item: item[1]["perplexity"]):
+        if name not in found:
+            continue
+        gain = find_cells(found[name])["input"].gain
+        assert gain is not None
+        rows.append(
+            [
+                TASKS[name].title,
+                f"{text['perplexity']:.0f}",
+                format_percent(text["unknown_share"]),
+                format_percent(gain.error_share),
+            ]
+        )
+    header = ["text of", "perplexity", "words it does not know", "errors that ELMo removes"]
+    return write_table(header, rows)
 
 
 def show_mean(cell: Cell | None) -> str:
@@ -282,6 +303,7 @@ def make_tables(found: dict[str, Comparison]) -> dict[str, str]:
     """Return all tables of the page, by the names of their places."""
     return {
         "gains": show_gains(found),
+        "texts": show_texts(found),
         "layers": show_variants(found, LAYERS, need="top"),
         "places": show_variants(found, PLACES, need="output"),
         "shares": show_shares(found),

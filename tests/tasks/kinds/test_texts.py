@@ -40,6 +40,8 @@ def test_to_predict_a_text_a_line_will_do(tmp_path):
     table = task.read_unlabelled(write(tmp_path, "It's a goal!\tsport\nOverruled\tlaw\n"))
     plain, table = list(plain), list(table)
     assert plain == table
+    with pytest.raises(DataError, match=r"line 1: this line names columns, .* label / gold_label"):
+        list(task.read(write(tmp_path, "index\tsentence\n0\tIt's a goal!\n")))
     named = "index\tsentence\n0\tIt's a goal!\n1\tOverruled\n"
     assert list(task.read_unlabelled(write(tmp_path, named))) == table
     blank = "text\tlabel\nIt's a goal!\t\nOverruled\t\n"

@@ -193,13 +193,14 @@ def _find_header(
     places = [place for place in wanted if place is not None]
     if len(places) == len(wanted):
         return places
-    if found[-1] is None:
+    if found[-1] is None and None in found[:-1]:
         return None
     # A label called "label" would be strange; more likely the other names are not known here.
     missing = [choices for choices, place in zip(names, found, strict=True) if place is None]
     raise DataError(
         f"{where}: this line names columns, but none of them is "
-        f"{' or '.join(' / '.join(choices) for choices in missing)}; rename one"
+        f"{' or '.join(' / '.join(choices) for choices in missing)}; rename one, or if the line is "
+        "an example, put a line of names above it"
     )
 
 

@@ -1,0 +1,61 @@
+"""How strange the text of each task is to the English model: perplexity, sentence by sentence.
+
+python recipes/tasks/text_perplexity.py data parts > docs/tasks/perplexity.json
+"""
+
+import json
+import sys
+from collections.abc import Iterator
+from itertools import chain
+from pathlib import Path
+
+from elmore.config import StatePolicy
+from elmore.pretrain.perplexity import measure_losses
+from elmore.tasks.fit.model import make_task
+from elmore.tasks.fit.settings import load_settings
+from elmore.weights.language_model import load_language_model
+
+# Of development data; perplexity then moves by few percent with more.
+MAX_TOKENS = 15_000
+
+
+def read_sentences(kind: str, path: Path) -> Iterator[list[str]]:
+    """Yield the distinct sentences of a task's file, up to some number of tokens."""
+    task = make_task(load_settings(kind))
+    roles = chain.from_iterable(task.find_sentences([example]) for example in task.read(path))
+    num_tokens = 0
+    for sentence in dict.fromkeys(map(tuple, chain.from_iterable(roles))):
+        yield list(sentence)
+        num_tokens += len(sentence)
+        if num_tokens >= MAX_TOKENS:
+            return
+
+
+def main() -> None:
+    """Print perplexities and shares of unknown words by the names of the comparisons."""
+    data, parts = map(Path, sys.argv[1:])
+    texts = {
+        "squad": ("questions", parts / "squad" / "dev.json"),
+        "snli": ("entailment", parts / "snli" / "dev.tsv"),
+        "srl": ("roles", data / "srl_ewt" / "dev.jsonl"),
+        "coref": ("coreference", parts / "ontogum" / "dev"),
+        "ner": ("entities", data / "conll2003" / "eng.testa"),
+        "sst": ("sentiment", data / "sst" / "dev.txt"),
+        "tags": ("tags", data / "ud_ewt" / "en_ewt-ud-dev.conllu"),
+    }
+    model = load_language_model(None)
+    found = {}
+    for name, (kind, path) in texts.items():
+        totals = measure_losses(
+            model.elmo,
+            model.softmax,
+            model.words,
+            documents=([sentence] for sentence in read_sentences(kind, path)),
+            state=StatePolicy.RESET,
+        )
+        found[name] = {"perplexity": totals.perplexity, "unknown_share": totals.unknown_share}
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main()

@@ -100,6 +100,7 @@ def collect(folder: Path) -> None:
             for run in report["runs"]
         }
         whole["runs"] = list(runs.values())
+        whole["perplexity"] = next(filter(None, (each["perplexity"] for each in reports)), None)
         words = whole["settings"]["words"]
         words["file"] = words["file"] and Path(words["file"]).name
         text = json.dumps(whole, ensure_ascii=False) + "\n"
@@ -224,6 +225,20 @@ LAYERS = {
 PLACES = {"without": "without", "input": "input", "both": "both", "output": "output"}
 
 
+def show_domains(found: dict[str, Comparison]) -> str:
+    """Show what it changes that the biLM reads the task's text first."""
+    rows = []
+    for name, comparison in found.items():
+        cells = find_cells(comparison)
+        if "domain" not in cells or comparison.perplexity is None:
+            continue
+        numbers = [f"{comparison.perplexity[when]:.0f}" for when in ("before", "after")]
+        scores = [show_mean(cells[variant]) for variant in ("without", "input", "domain")]
+        rows.append([TASKS[name].title, *numbers, *scores])
+    header = ["", "perplexity before", "after", "without", "ELMo", "ELMo that read it"]
+    return write_table(header, rows)
+
+
 def show_shares(found: dict[str, Comparison]) -> str:
     """Show scores by amount of training data, of tasks that have more than one."""
     rows = []
@@ -307,6 +322,7 @@ def make_tables(found: dict[str, Comparison]) -> dict[str, str]:
         "layers": show_variants(found, LAYERS, need="top"),
         "places": show_variants(found, PLACES, need="output"),
         "shares": show_shares(found),
+        "domains": show_domains(found),
         "costs": show_costs(found),
     }
 

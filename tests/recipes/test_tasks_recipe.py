@@ -69,6 +69,7 @@ def test_reports_tell_nothing_of_the_machine_and_parts_join_the_whole(tmp_path, 
         runs = [{"variant": "input", "share": 1.0, "seed": number} for number in numbers]
         values = {
             "elmo_fingerprint": "e",
+            "perplexity": {"before": 9.0, "after": 8.0} if name == "ner_shares" else None,
             "num_examples": {"train": 9, "dev": 2, "test": 2},
             "settings": {
                 "kind": "entities",
@@ -82,6 +83,7 @@ def test_reports_tell_nothing_of_the_machine_and_parts_join_the_whole(tmp_path, 
     found = json.loads((tmp_path / "docs" / "ner.json").read_text())
     assert found["settings"]["words"] == {"file": "glove.txt"}
     assert [run["seed"] for run in found["runs"]] == [1, 2, 3]
+    assert found["perplexity"] == {"before": 9.0, "after": 8.0}
     values["settings"]["training"]["max_epochs"] = 4
     (tmp_path / "ner_shares" / "report.json").write_text(json.dumps(values))
     with pytest.raises(SystemExit, match=r"ner: reports differ in training\.max_epochs"):

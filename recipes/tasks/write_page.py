@@ -112,14 +112,18 @@ def find_difference(report: dict[str, Any], other: dict[str, Any]) -> str | None
     if report["elmo_fingerprint"] != other["elmo_fingerprint"]:
         return "the biLM"
     for part in ("dev", "test"):
-        if report["num_examples"][part] != other["num_examples"][part]:
+        if report["num_examples"].get(part) != other["num_examples"].get(part):
             return part
     for section, values in report["settings"].items():
         others = other["settings"].get(section)
-        if not isinstance(values, dict) or section == "words":
-            continue  # the kind, and a file that may have another path
+        if not isinstance(values, dict) or not isinstance(others, dict):
+            continue  # the kind
+        # A setting that was added since has its usual value in the older one.
         for name in values.keys() & others.keys() - {"seed", "checkpoint_minutes"}:
-            if values[name] != others[name]:
+            pair = values[name], others[name]
+            if name == "file":
+                pair = tuple(path and Path(path).name for path in pair)
+            if pair[0] != pair[1]:
                 return f"{section}.{name}"
     return None
 

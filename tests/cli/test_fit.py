@@ -66,7 +66,7 @@ def test_an_interrupt_before_the_first_step_is_told_too(elmore_command, place, m
         patch.setattr(display, lambda *_, **__: os.kill(os.getpid(), signal.SIGINT))
         result = elmore_command("fit", "tags", "--data", "data", "--without-elmo", *SMALL)
     assert result.status == 130
-    assert result.err == "elmore: stopped; the same command goes on\n"
+    assert result.err == "elmore: stopped; give the same command to go on\n"
     assert not (place.folder / "tags").exists()
 
 

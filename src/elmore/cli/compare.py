@@ -10,7 +10,7 @@ import typer
 from elmore.cli import options
 from elmore.cli.fit import Changes, Config, Data, Dev, Elmo, TaskName, Test, Train, Words, read_task
 from elmore.cli.fit_display import FitDisplay
-from elmore.cli.stops import telling_of_stops
+from elmore.cli.stops import how_to_go_on, telling_of_stops
 from elmore.errors import ConfigError
 
 
@@ -97,7 +97,7 @@ def compare(
     about, fingerprint = model.config.about.name, model.fingerprint()
     del model
     finished = []
-    with telling_of_stops(otherwise="the same command goes on"), display.shown():
+    with telling_of_stops(otherwise=how_to_go_on(restart=restart)), display.shown():
         for pair in run_comparison(
             runs,
             parts,

@@ -9,7 +9,7 @@ import typer
 from elmore.cli import options
 from elmore.cli.fit_display import FitDisplay
 from elmore.cli.pretrain import Restart
-from elmore.cli.stops import telling_of_stops
+from elmore.cli.stops import how_to_go_on, telling_of_stops
 from elmore.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def fit(
     folder = out or Path(settings.kind)
     display = FitDisplay(score_name=make_task(settings).main_score)
     was_done = not restart and (folder / REPORT).is_file()
-    with telling_of_stops(otherwise="the same command goes on"), display.shown():
+    with telling_of_stops(otherwise=how_to_go_on(restart=restart)), display.shown():
         report = fit_task(
             settings,
             parts,

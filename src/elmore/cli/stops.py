@@ -9,7 +9,7 @@ import typer
 
 @contextmanager
 def telling_of_stops(*, otherwise: str) -> Iterator[None]:
-    """Print where a training stopped, or `otherwise` if it had not begun, and exit as shells do."""
+    """Print where a training stopped, or `otherwise` if that is not known; exit as shells do."""
     from elmore.pretrain.stopping import StoppedError  # noqa: PLC0415  brings torch
 
     try:
@@ -20,3 +20,8 @@ def telling_of_stops(*, otherwise: str) -> Iterator[None]:
     except KeyboardInterrupt:
         print(f"elmore: stopped; {otherwise}", file=sys.stderr)
         raise typer.Exit(130) from None
+
+
+def how_to_go_on(*, restart: bool) -> str:
+    """Return what to do after a stop: with --restart, what is trained would be trained anew."""
+    return f"give the same command{' without --restart' if restart else ''} to go on"

@@ -136,7 +136,9 @@ def test_a_limit_that_is_too_small_is_told_for_every_seed_before_anything_is_tra
     watcher = Watcher()
     # Some of ten seeds draw two of the same label.
     runs = plan_runs(settings, variants=["without"], shares=[1.0], num_seeds=10)
-    with pytest.raises(DataError, match=r"drawn by seed \d+, are too few \(2 examples\)"):
+    with pytest.raises(
+        DataError, match=r"^training.max_examples = 2 of .* \(2 examples; take more\)"
+    ):
         list(
             run_comparison(
                 runs, find_parts(texts), tmp_path / "out", elmo=ElmoChoice(), observer=watcher
@@ -147,7 +149,8 @@ def test_a_limit_that_is_too_small_is_told_for_every_seed_before_anything_is_tra
 
 def test_a_bilm_that_cannot_go_on_reading_is_told_before_anything_is_trained(tmp_path):
     place, watcher = Place(tmp_path), Watcher()  # its model has no softmax
-    runs = plan(variants=["without", "domain"])
+    settings = make_settings("elmo.where=input", "elmo.finetune_epochs=1")
+    runs = plan_runs(settings, variants=["without", "input"], shares=[1.0], num_seeds=1)
     choice = ElmoChoice(name=str(place.model), cache=LayerCache(tmp_path / "cache"))
     with pytest.raises((ConfigError, DataError), match="softmax"):
         list(
@@ -170,6 +173,10 @@ def test_to_begin_anew_keeps_the_bilm_of_runs_that_are_not_trained_anew(tmp_path
 
     report = compare("domain")
     compare("without", restart=True)
+    # Nor does it read the text first, where settings say that all others do.
+    settings = make_settings("elmo.where=input", "elmo.finetune_epochs=1", "training.max_epochs=1")
+    (run,) = plan_runs(settings, variants=["without"], shares=[1.0], num_seeds=1)
+    list(run_comparison([run], find_parts(place.data), tmp_path / "all", elmo=choice, restart=True))
     trained = load_task_model(tmp_path / "all" / "runs" / "domain-100%-seed1")
     assert trained.score(trained.task.read(place.data / "dev.txt")) == report.scores["dev"]
     mark = tmp_path / "all" / "domain" / "1-epochs" / "mark"

@@ -102,7 +102,9 @@ def test_answers_that_are_not_where_the_file_says_are_told(tmp_path):
     moved = ask("q5", "How much?", "7")
     moved["answers"][0]["answer_start"] = TEXT.index("73")
     path = write(tmp_path, [*QUESTIONS, moved])
-    with pytest.warns(DataWarning, match=r"of 7 answers, 1 are not at .* 1 are not in their"):
+    with pytest.warns(
+        DataWarning, match=r"of 7 answers, 1 with an answer_start .* and 1 not in their passage"
+    ):
         examples = list(QuestionTask().read_training(path))
     assert [example.name for example in examples] == ["q1", "q2", "q5", "q4"]
 

@@ -44,6 +44,11 @@ def test_to_predict_a_text_a_line_will_do(tmp_path):
         list(task.read(write(tmp_path, "index\tsentence\n0\tIt's a goal!\n")))
     named = "index\tsentence\n0\tIt's a goal!\n1\tOverruled\n"
     assert list(task.read_unlabelled(write(tmp_path, named))) == table
+    labels = "Do come in\tsentence\nIs it late?\tquestion\n"
+    examples = task.read_unlabelled(write(tmp_path, labels))
+    assert [each.texts for each in examples] == [("Do come in",), ("Is it late?",)]
+    with pytest.raises(DataError, match=r"line 1: 'Text noun' may be names of columns or an ex"):
+        list(task.read_unlabelled(write(tmp_path, "Text\tnoun\nrun\tverb\n")))
     blank = "text\tlabel\nIt's a goal!\t\nOverruled\t\n"
     assert list(task.read_unlabelled(write(tmp_path, blank))) == table
     with pytest.raises(DataError, match=r"line 1: wanted text, with or without a label .* name"):

@@ -90,6 +90,8 @@ def _read_bare_rows(path: Path, *, names: Sequence[tuple[str, ...]]) -> Iterator
         cells = _split_cells(line)
         if not places:
             header = _find_header(cells, names=(*names, _LABEL), where=where, needs_label=False)
+            if header and not _are_names(path, cells, header):
+                header = None
             places = header or list(range(len(names)))
             num_columns = len(cells)
             if header:
@@ -114,6 +116,27 @@ def _read_bare_rows(path: Path, *, names: Sequence[tuple[str, ...]]) -> Iterator
                 "or leave the line out"
             )
         yield row
+
+
+def _are_names(path: Path, cells: list[str], places: list[int]) -> bool:
+    """Whether a first line that has the wanted names is no example itself.
+
+    With a label's name among them, or with those of two texts, it is none. A single cell "text"
+    may be a text, or a label; then texts below it, of more than a word, say that it is a name.
+    """
+    if any(" " in cell for cell in cells):
+        return False
+    if len(places) > 1 or any(name in map(str.lower, cells) for name in _LABEL):
+        return True
+    lines = ((number, line) for number, line in read_lines(path) if line.strip())
+    (number, _), *others = islice(lines, _ROWS_LOOKED_AT)
+    rows = [_split_cells(line) for _, line in others]
+    if not any(" " in row[places[0]] for row in rows if len(row) > places[0]):
+        raise DataError(
+            f"{path}, line {number}: {shorten(' '.join(cells))} may be names of columns or an "
+            "example; put a line of names above it, such as text, label"
+        )
+    return True
 
 
 def _split_cells(line: str) -> list[str]:

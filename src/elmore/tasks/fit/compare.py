@@ -48,6 +48,12 @@ class PlannedRun:
         """The name of its folder."""
         return f"{self.variant}-{100 * self.share:g}%-seed{self.seed}"
 
+    @property
+    def reads_text_first(self) -> bool:
+        """Whether its biLM is fine-tuned on the task's text."""
+        elmo = self.settings.elmo
+        return elmo.where is not ElmoPlace.NONE and elmo.finetune_epochs > 0
+
     def find_folder(self, comparison: Path) -> Path:
         """Return where it is trained, in the folder of the comparison."""
         return comparison / RUNS / self.name
@@ -124,7 +130,7 @@ def run_comparison(
     choice = replace(elmo, domain=elmo.domain or folder.resolve() / "domain")
     data = read_data(make_task(runs[0].settings), parts, on_stage=observer.on_stage)
     _check_draws(runs, data)
-    transfers = [number for number, run in enumerate(runs) if run.settings.elmo.finetune_epochs]
+    transfers = [number for number, run in enumerate(runs) if run.reads_text_first]
     if transfers:
         _check_transfer(runs[transfers[0]], choice, folder, restart=restart)
     for number, run in enumerate(runs):
@@ -156,9 +162,12 @@ def _check_draws(runs: Sequence[PlannedRun], data: TaskData) -> None:
                 warnings.simplefilter("ignore", DataWarning)  # each training tells its own
                 make_task(run.settings).find_labels(data.train[number] for number in chosen)
         except DataError as error:
+            most = training.max_examples
+            is_limited = most is not None and len(chosen) == most
+            drawn = f"training.max_examples = {most}" if is_limited else f"{100 * share:g} %"
             raise DataError(
-                f"{100 * share:g} % of the training data, drawn by seed {seed}, are too few "
-                f"({count(len(chosen), 'example')}), try a larger share: {error}"
+                f"{drawn} of the training data, drawn by seed {seed}, are too few "
+                f"({count(len(chosen), 'example')}; take more): {error}"
             ) from None
 
 

@@ -85,17 +85,7 @@ class CoreferenceTask:
         # A file may have none: OntoGUM has one a document, some of them hidden.
         return (document for document in documents if document.hidden_share <= most)
 
-    def read_training(self, path: Path) -> Iterator[ClusteredDocument]:
-        """Yield the same; where no document has a cluster, there is nothing to learn."""
-        has_clusters = False
-        for document in self.read(path):
-            has_clusters = has_clusters or bool(document.clusters)
-            yield document
-        if not has_clusters:
-            raise DataError(
-                f"{path}: no document has a cluster of mentions, so there is nothing to learn; "
-                "give the files that have them, in the last column or as Entity="
-            )
+    read_training = read
 
     def read_unlabelled(self, path: Path) -> Iterator[ClusteredDocument]:
         """Yield documents to predict on, from the same forms or plain text."""
@@ -113,9 +103,14 @@ class CoreferenceTask:
         """Return all sentences, in one role."""
         return ([sentence.tokens for document in examples for sentence in document.sentences],)
 
-    def find_labels(self, examples: Iterable[ClusteredDocument]) -> Labels:  # noqa: ARG002
-        """Return none: clusters are no list to choose from."""
+    def find_labels(self, examples: Iterable[ClusteredDocument]) -> Labels:
+        """Return none: clusters are no list to choose from; but some there must be."""
         load_assignment()  # here, as whoever predicts needs no scores, and who trains does
+        if not any(document.clusters for document in examples):
+            raise DataError(
+                "no training document has a cluster of mentions, so there is nothing to learn; "
+                "give files that have them, in the last column or as Entity="
+            )
         return ()
 
     def build(self, tokens: TokenInput, *, labels: Labels) -> SpanRanker:  # noqa: ARG002

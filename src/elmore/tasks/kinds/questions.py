@@ -212,11 +212,15 @@ def _check_answers(path: Path, paragraphs: Iterable[Paragraph]) -> Iterator[Para
     for paragraph in paragraphs:
         fits += count_fits([paragraph])
         yield paragraph
-    if fits[Fit.MOVED] or fits[Fit.MISSING]:
+    problems = {
+        Fit.MOVED: "with an answer_start that is elsewhere or inside of a word (the nearest place "
+        "is taken)",
+        Fit.MISSING: "not in their passage (they are not learned from)",
+    }
+    found = [f"{fits[fit]:,} {problem}" for fit, problem in problems.items() if fits[fit]]
+    if found:
         warnings.warn(
-            f"{path}: of {fits.total():,} answers, {fits[Fit.MOVED]:,} are not at their "
-            f"answer_start, and are taken where the passage has them nearest; "
-            f"{fits[Fit.MISSING]:,} are not in their passage, and are not learned from",
+            f"{path}: of {fits.total():,} answers, {' and '.join(found)}",
             DataWarning,
             stacklevel=2,
         )

@@ -31,10 +31,8 @@ def main() -> None:
     """Print the scores by the names of the comparisons."""
     data, parts = map(Path, sys.argv[1:])
     ewt = data / "ud_ewt"
-    sentiment = score_majority("sentiment", data / "sst" / "train.txt", data / "sst" / "test.txt")
     scores = {
-        "sst": sentiment,
-        "phrases": sentiment,
+        "sst": score_majority("sentiment", data / "sst" / "train.txt", data / "sst" / "test.txt"),
         "snli": score_majority(
             "entailment", parts / "snli" / "train.tsv", parts / "snli" / "test.tsv"
         ),

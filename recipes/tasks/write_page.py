@@ -72,9 +72,6 @@ TASKS = {
     "coref": MeasuredTask(title="coreference", score="mean F1", paper=(67.2, 70.4)),
     "ner": MeasuredTask(title="entities", score="F1", paper=(90.15, 92.22)),
     "sst": MeasuredTask(title="sentiment", score="accuracy", paper=(51.4, 54.7)),
-    "phrases": MeasuredTask(
-        title="sentiment, from phrases too", score="accuracy", paper=(51.4, 54.7)
-    ),
     "tags": MeasuredTask(title="parts of speech", score="accuracy"),
 }
 

@@ -141,7 +141,7 @@ class TrainingSettings:
     learning_rate: float = 0.001
     weight_decay: float = 0.0
     max_gradient_norm: float = 5.0
-    min_epoch_steps: int = 30
+    min_epoch_steps: int = 100
     """Little data is read several times between two scores of the development data."""
     max_epochs: int = 50
     patience: int = 10

@@ -20,6 +20,7 @@ compare sst_shares sentiment --data "$data/sst" --shares 10 --set training.min_e
 compare sst_domain sentiment --data "$data/sst" --variants domain --seeds 1
 compare coref coreference --data "$parts/ontogum" --set training.max_epochs=6
 compare snli entailment --data "$parts/snli"
+compare snli_variants entailment --data "$parts/snli" --variants top,output --seeds 1
 compare squad questions --data "$parts/squad" --set training.max_examples=10000 \
     --set training.batch_size=8 --set training.learning_rate=0.002 --set training.max_epochs=3
 

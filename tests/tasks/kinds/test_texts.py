@@ -51,7 +51,9 @@ def test_to_predict_a_text_a_line_will_do(tmp_path):
         list(task.read_unlabelled(write(tmp_path, "Text\tnoun\nrun\tverb\n")))
     blank = "text\tlabel\nIt's a goal!\t\nOverruled\t\n"
     assert list(task.read_unlabelled(write(tmp_path, blank))) == table
-    with pytest.raises(DataError, match=r"line 1: wanted text, with or without a label .* name"):
+    with pytest.raises(
+        DataError, match=r"line 1: wanted 2 columns .* or name the columns in a first"
+    ):
         list(task.read_unlabelled(write(tmp_path, "1\tIt's a goal!\tsport\n")))
     assert [(each.texts, each.label) for each in plain] == [
         (("It's a goal!",), None),

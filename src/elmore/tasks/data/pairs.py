@@ -67,55 +67,19 @@ def read_pairs(path: Path, *, labels: Collection[str] | None = None) -> Iterator
 
 def read_bare_texts(path: Path) -> Iterator[str]:
     """Read the texts of a table, whatever its labels are, and if it has none."""
-    rows = (text for (text,) in _read_bare_rows(path, names=(_TEXT,)))
+    rows = (text for (text,) in _read_rows(path, names=(_TEXT, _LABEL), needs_label=False))
     return refuse_none(rows, complaint=f"{path} has no texts; give a text a line")
 
 
 def read_bare_pairs(path: Path) -> Iterator[tuple[str, str]]:
     """Read the pairs of a table, whatever its labels are, and if it has none."""
-    names = (PREMISE_NAMES, HYPOTHESIS_NAMES)
-    rows = ((premise, hypothesis) for premise, hypothesis in _read_bare_rows(path, names=names))
+    names = (PREMISE_NAMES, HYPOTHESIS_NAMES, _LABEL)
+    rows = (
+        (premise, hypothesis)
+        for premise, hypothesis in _read_rows(path, names=names, needs_label=False)
+    )
     complaint = f"{path} has no pairs; give two texts a line, with a tab between them"
     return refuse_none(rows, complaint=complaint)
-
-
-def _read_bare_rows(path: Path, *, names: Sequence[tuple[str, ...]]) -> Iterator[list[str]]:
-    """Yield the texts of each line; the first line says which columns they are."""
-    places: list[int] = []
-    num_columns = 0
-    for number, line in read_lines(path):
-        if not line.strip():
-            continue
-        where = f"{path}, line {number}"
-        cells = _split_cells(line)
-        if not places:
-            header = _find_header(cells, names=(*names, _LABEL), where=where, needs_label=False)
-            if header and not _are_names(path, cells, header):
-                header = None
-            places = header or list(range(len(names)))
-            num_columns = len(cells)
-            if header:
-                continue
-            if num_columns not in (len(names), len(names) + 1):
-                raise DataError(
-                    f"{where}: wanted {_describe(names)}, with or without a label behind, and tabs "
-                    f"between, got {shorten(line)}; mend the file, or name its columns in a first "
-                    "line"
-                )
-            if num_columns > len(names):
-                _refuse_heading(path, names=(*names, _LABEL))
-        if len(cells) != num_columns:
-            raise DataError(
-                f"{where}: wanted {num_columns} columns with tabs between them, as in the first "
-                f"line, got {len(cells)} ({shorten(line)}); mend the line"
-            )
-        row = [cells[place] for place in places]
-        if not all(row):
-            raise DataError(
-                f"{where}: wanted {_describe(names)}, but one is empty ({shorten(line)}); fill it, "
-                "or leave the line out"
-            )
-        yield row
 
 
 def _are_names(path: Path, cells: list[str], places: list[int]) -> bool:
@@ -144,9 +108,17 @@ def _split_cells(line: str) -> list[str]:
 
 
 def _read_rows(
-    path: Path, *, names: Sequence[tuple[str, ...]], labels: Collection[str] | None
+    path: Path,
+    *,
+    names: Sequence[tuple[str, ...]],
+    labels: Collection[str] | None = None,
+    needs_label: bool = True,
 ) -> Iterator[list[str]]:
-    """Yield the cells that `names` ask for, in their order, of each line."""
+    """Yield the cells that `names` ask for, in their order, of each line; the label is the last.
+
+    Where it is not needed, the texts alone are yielded.
+    """
+    wanted = names if needs_label else names[:-1]
     places: list[int] = []
     num_columns = 0
     for number, line in read_lines(path):
@@ -155,23 +127,28 @@ def _read_rows(
         where = f"{path}, line {number}"
         cells = _split_cells(line)
         if not places:
-            header = _find_header(cells, names=names, where=where)
-            places = header or list(range(len(names)))
-            num_columns = len(cells) if header else len(names)
+            header = _find_header(cells, names=names, where=where, needs_label=needs_label)
+            if header and not needs_label and not _are_names(path, cells, header):
+                header = None
+            places = header or list(range(len(wanted)))
+            has_label = needs_label or len(cells) > len(wanted)
+            num_columns = len(cells) if header else len(names if has_label else wanted)
             if header:
                 continue
-            _refuse_heading(path, names=names)
+            if has_label:
+                _refuse_heading(path, names=names)
         if len(cells) != num_columns:
             raise DataError(
                 f"{where}: wanted {num_columns} columns with tabs between them "
                 f"({_describe(names)}), got {len(cells)} ({shorten(line)}); mend the line"
                 + (", or put tabs for commas" if len(cells) == 1 and "," in line else "")
+                + ("" if needs_label else ", or name the columns in a first line")
             )
         row = [cells[place] for place in places]
         if not all(row):
             raise DataError(
-                f"{where}: wanted {_describe(names)}, but one is empty ({shorten(line)}); fill it, "
-                "or leave the line out"
+                f"{where}: wanted {_describe(wanted)}, but one is empty ({shorten(line)}); fill "
+                "it, or leave the line out"
             )
         if labels is not None and row[-1] not in labels:
             raise DataError(

@@ -12,6 +12,7 @@ import typer
 from elmore.cli import options
 from elmore.cli.prepare import find_sources, show_progress
 from elmore.cli.pretrain import Changes, Restart, print_report, shown_once
+from elmore.cli.stops import how_to_go_on, telling_of_stops
 from elmore.cli.training_display import TrainingDisplay
 from elmore.errors import ConfigError, ElmoreError
 from elmore.pretrain.prepare_settings import PrepareSettings
@@ -95,7 +96,6 @@ def finetune(
     )
     from elmore.pretrain.pretrain import read_device  # noqa: PLC0415
     from elmore.pretrain.run import check_run_folder  # noqa: PLC0415
-    from elmore.pretrain.stopping import StoppedError  # noqa: PLC0415
 
     check_run_folder(out)
     _check_out(out, model)
@@ -122,20 +122,16 @@ def finetune(
         )
     del start
     display = TrainingDisplay()
-    try:
-        with shown_once(display):
-            report = finetune_model(
-                model,
-                corpus,
-                out,
-                settings=settings,
-                observer=display,
-                restart=restart,
-                device=device,
-            )
-    except StoppedError as stop:
-        print(f"elmore: {stop}", file=sys.stderr)
-        raise typer.Exit(128 + stop.signal_number) from None
+    with telling_of_stops(otherwise=how_to_go_on(restart=restart)), shown_once(display):
+        report = finetune_model(
+            model,
+            corpus,
+            out,
+            settings=settings,
+            observer=display,
+            restart=restart,
+            device=device,
+        )
     if report is not None:
         _print_report(report, as_json=as_json)
 

@@ -2,7 +2,6 @@
 
 import json
 import os
-import sys
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from elmore.cli import options
+from elmore.cli.stops import how_to_go_on, telling_of_stops
 from elmore.cli.training_display import TrainingDisplay, format_seconds
 from elmore.pretrain.settings import PretrainSettings, find_config, load_settings
 
@@ -74,17 +74,12 @@ def run_training(
 ) -> None:
     """Train, show how it goes, and tell what came of it."""
     from elmore.pretrain.pretrain import pretrain_model  # noqa: PLC0415  brings torch
-    from elmore.pretrain.stopping import StoppedError  # noqa: PLC0415
 
     display = TrainingDisplay()
-    try:
-        with shown_once(display):
-            report = pretrain_model(
-                settings, corpus, out, observer=display, restart=restart, device=device
-            )
-    except StoppedError as stop:
-        print(f"elmore: {stop}", file=sys.stderr)
-        raise typer.Exit(128 + stop.signal_number) from None
+    with telling_of_stops(otherwise=how_to_go_on(restart=restart)), shown_once(display):
+        report = pretrain_model(
+            settings, corpus, out, observer=display, restart=restart, device=device
+        )
     if report is not None:
         print_report(report, as_json=as_json)
 

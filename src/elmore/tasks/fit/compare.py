@@ -133,6 +133,7 @@ def run_comparison(
     transfers = [number for number, run in enumerate(runs) if run.reads_text_first]
     if transfers:
         _check_transfer(runs[transfers[0]], choice, folder, restart=restart)
+    renewing = replace(choice, renews_domain=True)
     for number, run in enumerate(runs):
         on_run(number, run)
         report = fit_task(
@@ -140,7 +141,7 @@ def run_comparison(
             parts,
             run.find_folder(folder),
             # The first makes the biLM that all others read.
-            elmo=replace(choice, renews_domain=number in transfers[:1]),
+            elmo=renewing if number in transfers[:1] else choice,
             data=data,
             observer=observer,
             restart=restart,

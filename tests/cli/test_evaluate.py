@@ -88,6 +88,27 @@ def test_a_prepared_corpus_is_measured_by_its_parts(folder, elmore_command):
         assert result.json["perplexity"] == pytest.approx(totals.perplexity, rel=1e-5)
 
 
+def test_sources_of_a_corpus_are_measured_one_by_one(folder, elmore_command):
+    heldout = {"news": [[["a", "dog", "sat", "."], ["the", "mat"]]], "mail": [[["ran", "on"]]]}
+    for name, documents in heldout.items():
+        (folder / f"{name}.txt").write_text("\n".join(map(" ".join, documents[0])) + "\n")
+    prepare_corpus(
+        [folder / "text.txt"],
+        folder / "corpus",
+        settings=PrepareSettings(form=TextForm.TOKENIZED),
+        heldout_sources=[folder / "news.txt", folder / "mail.txt"],
+        num_processes=1,
+    )
+    arguments = ("evaluate", folder / "corpus", "-m", folder / "model", "--by-source")
+    found = elmore_command(*arguments, "--json").json["sources"]
+    assert list(found) == ["news", "mail"]
+    shown = elmore_command(*arguments).out
+    for name, documents in heldout.items():
+        totals = measure(documents=documents)
+        assert found[name]["perplexity"] == pytest.approx(totals.perplexity, rel=1e-5)
+        assert f"{totals.backward_perplexity:,.2f}" in shown
+
+
 def test_a_text_can_begin_from_zeros_and_end_early(folder, elmore_command):
     result = elmore_command(
         "evaluate", "-", "-m", folder / "model", "--tokenized", "--initial", "zeros",
@@ -110,6 +131,7 @@ def test_what_cannot_be_measured_is_one_sentence(folder, elmore_command):
         ((folder / "text.txt", "--model", folder / "none"), "there is no model"),
         ((folder / "model", *model), "elmore: "),
         ((folder / "text.txt", *model, "--part", "train"), "--part"),
+        ((folder / "text.txt", *model, "--by-source"), "--by-source needs a prepared corpus"),
         ((folder / "model", *model, "--form", "raw"), "--form"),
     ):
         result = elmore_command("evaluate", *arguments)

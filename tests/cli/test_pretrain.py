@@ -184,3 +184,27 @@ def test_a_run_taken_for_a_model_is_pointed_out(folder, elmore_command):
         result = elmore_command(command, *arguments)
         assert result.status == 2
         assert "run/model" in result.err
+
+
+def test_sources_are_read_as_often_as_their_weights_say(folder, elmore_command):
+    (folder / "more.txt").write_text(TEXT.replace("cat", "horse"))
+    elmore_command(
+        "prepare", folder / "text.txt", folder / "more.txt", "--out", folder / "corpus",
+        "--min-count", 1, "--restart",
+    )  # fmt: skip
+    plain = train(elmore_command, folder, "--json").json["step"]
+    weighted = train(
+        elmore_command, folder, "--json", "--restart", "--weight", "text=3", "--weight", "mor*=2"
+    ).json["step"]
+    assert weighted == pytest.approx(2.5 * plain, rel=0.1)
+    kept = json.loads((folder / "run" / "settings.json").read_text())["training"]["weights"]
+    assert kept == {"text": 3, "mor*": 2}
+
+
+@pytest.mark.parametrize("weight", ["text", "text=x", "=2", "text=-1", "text=1.5", "texts=2"])
+def test_a_weight_that_cannot_be_is_one_sentence(weight, folder, elmore_command):
+    result = train(elmore_command, folder, "--weight", weight)
+    assert result.status == 2
+    assert "Traceback" not in result.err
+    assert "SOURCE=N" in result.err or "did you mean 'text'" in result.err
+    assert not (folder / "run").exists()

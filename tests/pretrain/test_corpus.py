@@ -71,14 +71,15 @@ def test_sentence_bounds_are_those_of_the_sentences(made, part):
 
 def test_totals_and_counts_are_those_of_the_text(made):
     ids = {word: place for place, word in enumerate(made.vocabulary)}
-    for part in (made.train, made.heldout):
+    for name, part in (("train", made.train), ("heldout", made.heldout)):
+        totals = made.about["parts"][name]
         documents = list(part.documents())
         tokens = [token for document in documents for sentence in document for token in sentence]
         assert part.num_documents == len(documents) > 0
         assert part.num_sentences == sum(map(len, documents))
         assert part.num_tokens == len(tokens)
-        assert part.num_characters == sum(len(token) + 1 for token in tokens)
-        assert part.num_outside == sum(ids.get(token, ids["<UNK>"]) == 2 for token in tokens) > 0
+        assert totals["characters"] == sum(len(token) + 1 for token in tokens)
+        assert totals["outside"] == sum(ids.get(token, ids["<UNK>"]) == 2 for token in tokens) > 0
     symbols = [token for token, _ in spell_out(made.train.documents())]
     counted = Counter(token if token in ids else "<UNK>" for token in symbols)
     assert made.counts.tolist() == [counted[word] for word in made.vocabulary]

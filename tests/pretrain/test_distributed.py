@@ -28,7 +28,7 @@ from tests.pretrain.runs import assert_same_bits, last_tensors
 pytestmark = needs_fork
 
 # Numbers of processes by case; the first is what the others are compared with.
-SIZES = {"sampled": (1, 2, 4), "full": (1, 4), "usual": (1, 2)}
+SIZES = {"sampled": (1, 2, 4), "full": (1, 4), "usual": (1, 2), "muon": (1, 4)}
 CASES = {
     "sampled": (),
     "full": (
@@ -40,6 +40,12 @@ CASES = {
         "model.words.embedding_dim=3",
     ),
     "usual": ("optimizer.name=adamw", "optimizer.learning_rate=0.01", "optimizer.final_share=0.1"),
+    "muon": (
+        "optimizer.name=muon",
+        "optimizer.learning_rate=0.01",
+        "optimizer.muon_min_side=2",
+        "optimizer.weight_decay=0.1",
+    ),
 }
 # Sums in another order differ in the last bits, and what is learned from them a little more.
 MOST_OFF = 2e-6

@@ -37,6 +37,7 @@ def test_a_sparse_gradient_of_every_row_is_a_dense_one(name):
         for step in range(4):
             gradient = torch.sin(weight.detach() * (step + 1)) + 0.1
             weight.grad = sparse(gradient) if is_sparse else gradient
+            optimizer.prepare(step)
             optimizer.step(step)
         results.append(weight.detach())
     torch.testing.assert_close(results[0], results[1], atol=1e-12, rtol=0)
@@ -49,6 +50,7 @@ def test_rows_without_a_gradient_stay_as_they_are(name):
     gradient = torch.zeros_like(weight)
     gradient[2] = 1.0
     weight.grad = sparse(gradient)
+    optimizer.prepare(0)
     optimizer.step(0)
     assert torch.equal(weight[[0, 1, 3]], before[[0, 1, 3]])
     assert (weight[2] < before[2]).all()
@@ -60,6 +62,7 @@ def test_adagrad_is_that_of_its_paper():
     for step in range(3):
         gradient = np.cos(expected + step)
         weight.grad = sparse(torch.from_numpy(gradient))
+        optimizer.prepare(step)
         optimizer.step(step)
         total += gradient**2
         expected -= 0.2 * gradient / np.sqrt(total)
@@ -73,6 +76,7 @@ def test_adam_is_that_of_its_paper():
     for step in range(3):
         gradient = np.cos(expected + step)
         weight.grad = sparse(torch.from_numpy(gradient))
+        optimizer.prepare(step)
         optimizer.step(step)
         mean = 0.9 * mean + 0.1 * gradient
         square = 0.999 * square + 0.001 * gradient**2
@@ -113,7 +117,7 @@ def test_what_is_not_finite_is_refused_before_a_weight_changes():
     before = weight.detach().clone()
     weight.grad = torch.full_like(weight, torch.nan)
     with pytest.raises(ConfigError, match="not finite"):
-        optimizer.step(0)
+        optimizer.prepare(0)
     assert torch.equal(weight, before)
 
 
@@ -127,6 +131,7 @@ def test_biases_and_the_softmax_do_not_decay():
     optimizer = Optimizer(weights, sparse=[], settings=settings, num_steps=1)
     for weight in weights.values():
         weight.grad = torch.zeros_like(weight)
+    optimizer.prepare(0)
     optimizer.step(0)
     assert weights["bilm.weight"][0, 0].item() == pytest.approx(0.95)
     assert weights["bilm.bias"][0].item() == 1.0

@@ -98,7 +98,7 @@ def test_held_out_text_may_be_given(tmp_path):
     assert list(corpus.train.documents()) == DOCUMENTS
     assert list(corpus.heldout.documents()) == [[["x", "y"]], [["z"]]]
     assert "x" not in corpus.vocabulary
-    assert corpus.heldout.num_outside == 3
+    assert corpus.about["parts"]["heldout"]["outside"] == 3
     corpus = prepare(TEXT, tmp_path / "other", heldout_sources=[io.BytesIO(b"\n")])
     assert "no sentences in the held-out files" in corpus.about["notes"][0]
 

@@ -15,6 +15,7 @@ from elmore.pretrain import run as run_module
 from elmore.pretrain.metrics import read_metrics
 from elmore.pretrain.perplexity import measure_losses
 from elmore.pretrain.pretrain import pretrain_model
+from elmore.pretrain.progress import check_same_run
 from elmore.pretrain.run import StoppedError
 from elmore.pretrain.sample import sample_documents
 from elmore.pretrain.settings import read_settings
@@ -45,11 +46,17 @@ def without_times(folder) -> list[dict]:
     [
         (),
         ("optimizer.name=adamw", "optimizer.learning_rate=0.01", "optimizer.warmup_steps=3"),
+        (
+            "optimizer.name=muon",
+            "optimizer.learning_rate=0.01",
+            "optimizer.muon_min_side=2",
+            "optimizer.weight_decay=0.1",
+        ),
         ("softmax.kind=full", "training.accumulation=2"),
         ("softmax.kind=adaptive", "optimizer.final_share=0.1"),
         ("training.precision=bf16",),
     ],
-    ids=["adagrad", "adamw", "full", "adaptive", "bf16"],
+    ids=["adagrad", "adamw", "muon", "full", "adaptive", "bf16"],
 )
 def test_stopping_changes_nothing(tmp_path, changes):
     run(tmp_path / "whole", *changes)
@@ -69,6 +76,18 @@ def test_work_after_the_last_checkpoint_is_done_again_to_the_same_end(tmp_path):
     run(tmp_path / "killed")
     assert_same_bits(last_tensors(tmp_path / "killed"), last_tensors(tmp_path / "whole"))
     assert without_times(tmp_path / "killed") == without_times(tmp_path / "whole")
+
+
+def test_a_run_begun_before_a_setting_existed_can_be_resumed():
+    settings = make_settings()
+    kept = settings.to_json()
+    del kept["optimizer"]["muon_min_side"]
+    del kept["training"]["weights"]
+    facts = {"corpus": "fingerprint", "settings": kept}
+    options = {"folder": "run", "num_done": 3, "count_steps": lambda _: 12}
+    check_same_run(settings, "fingerprint", facts, **options)
+    with pytest.raises(ConfigError, match=r"training\.weights\.news = None, now it is 2"):
+        check_same_run(make_settings("training.weights.news=2"), "fingerprint", facts, **options)
 
 
 def test_state_and_optimizer_matter(tmp_path):

@@ -1,8 +1,9 @@
 """`elmore evaluate`: how well a model predicts a text."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from enum import StrEnum
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -61,6 +62,12 @@ def evaluate(
         Part | None,
         typer.Option(help="Of a prepared corpus: the held-out part (without this), or train."),
     ] = None,
+    by_source: Annotated[
+        bool,
+        typer.Option(
+            "--by-source", help="Measure each file that a prepared corpus was made of by itself."
+        ),
+    ] = False,
     tokenized: options.Tokenized = False,
     form: options.Form = None,
     language: options.LanguageOption = Language.EN,
@@ -81,9 +88,10 @@ def evaluate(
     if Path(text).is_dir():
         if tokenized or form is not None:
             raise typer.BadParameter(f"{text} is a prepared corpus; it needs no --form")
-        sentences = _open_corpus(text, part or Part.HELDOUT)
-    elif part is not None:
-        raise typer.BadParameter(f"--part is of a prepared corpus, and {text} is none")
+        texts = _open_corpus(text, part or Part.HELDOUT, by_source=by_source)
+    elif part is not None or by_source:
+        option = "--by-source" if part is None else "--part"
+        raise typer.BadParameter(f"{option} needs a prepared corpus, and {text} is not one")
     else:
         sentences = options.open_sentences(
             text,
@@ -92,28 +100,38 @@ def evaluate(
             language=language,
             state=StatePolicy.DOCUMENT,
         )
+        texts = {"": sentences}
     # Only one policy asks where documents end; for the others a sentence need not wait for them.
-    documents = group_documents(
-        limit_sentences(sentences, max_tokens=max_tokens),
-        by_sentence=state is not StatePolicy.DOCUMENT,
-    )
-    # Text is read ahead, so bytes would not tell what is done.
-    with showing_status("measuring") as show:
-        totals = _measure(
-            model,
-            documents,
-            state,
-            initial,
-            device,
-            on_progress=lambda num_tokens: show(f"measuring {num_tokens:,} tokens"),
+    documents = {
+        name: group_documents(
+            limit_sentences(sentences, max_tokens=max_tokens),
+            by_sentence=state is not StatePolicy.DOCUMENT,
         )
-    if not totals.num_predictions:
+        for name, sentences in texts.items()
+    }
+    totals = _measure(model, documents, state, initial, device)
+    if not any(total.num_predictions for total in totals.values()):
         name = "standard input" if text == "-" else text
         raise DataError(
             f"{name} has no sentence to measure; give a text that has some (of a corpus of which "
             "nothing was held out, --part train)"
         )
+    about = {"state": str(state), "initial": str(initial)}
     facts = {
+        name: {**_describe(total), **about}
+        for name, total in totals.items()
+        if total.num_predictions
+    }
+    if as_json:
+        print(json.dumps({"sources": facts} if by_source else facts[""], ensure_ascii=False))
+    elif by_source:
+        _print_sources(facts)
+    else:
+        _print_table(facts[""])
+
+
+def _describe(totals: "LossTotals") -> dict[str, Any]:
+    return {
         "perplexity": totals.perplexity,
         "forward_perplexity": totals.forward_perplexity,
         "backward_perplexity": totals.backward_perplexity,
@@ -121,21 +139,20 @@ def evaluate(
         "num_predictions": totals.num_predictions,
         "num_tokens": totals.num_tokens,
         "unknown_share": totals.unknown_share,
-        "state": str(state),
-        "initial": str(initial),
     }
-    if as_json:
-        print(json.dumps(facts))
-    else:
-        _print_table(facts)
 
 
-def _open_corpus(folder: str, part: Part) -> Iterator[list[str]]:
+def _open_corpus(folder: str, part: Part, *, by_source: bool) -> dict[str, Iterator[list[str]]]:
+    """Return the sentences of a part, under no name; or of each source, under its own."""
     from elmore.pretrain.corpus import open_corpus  # noqa: PLC0415  brings numpy
+    from elmore.pretrain.sources import split_by_input  # noqa: PLC0415
 
     corpus = open_corpus(Path(folder))
-    documents = corpus.heldout if part is Part.HELDOUT else corpus.train
-    return chain.from_iterable([*document, []] for document in documents.documents())
+    whole = corpus.heldout if part is Part.HELDOUT else corpus.train
+    return {
+        name: chain.from_iterable([*document, []] for document in source.documents())
+        for name, source in (split_by_input(corpus, whole) if by_source else {"": whole}).items()
+    }
 
 
 def limit_sentences(
@@ -169,12 +186,11 @@ def group_documents(sentences: Iterator[list[str]], *, by_sentence: bool) -> Ite
 
 def _measure(
     model: str | None,
-    documents: Iterator[Document],
+    documents: Mapping[str, Iterator[Document]],
     state: StatePolicy,
     initial: Initial,
     device: str,
-    on_progress: Callable[[int], None],
-) -> "LossTotals":
+) -> dict[str, "LossTotals"]:
     from elmore.pretrain.perplexity import measure_losses  # noqa: PLC0415  brings torch
     from elmore.pretrain.pretrain import read_device  # noqa: PLC0415
     from elmore.pretrain.reader import zero_state  # noqa: PLC0415
@@ -182,15 +198,45 @@ def _measure(
 
     loaded = load_language_model(model).to(read_device(device))
     options.print_notes(loaded.elmo)
-    return measure_losses(
-        loaded.elmo,
-        loaded.softmax,
-        loaded.words,
-        documents=documents,
-        state=state,
-        initial_state=zero_state(loaded.elmo.bilm) if initial is Initial.ZEROS else None,
-        on_progress=on_progress,
-    )
+    totals = {}
+    # Text is read ahead, so bytes read would not show how much is done.
+    with showing_status("measuring") as show:
+        for name, text in documents.items():
+            totals[name] = measure_losses(
+                loaded.elmo,
+                loaded.softmax,
+                loaded.words,
+                documents=text,
+                state=state,
+                initial_state=zero_state(loaded.elmo.bilm) if initial is Initial.ZEROS else None,
+                on_progress=partial(_show_tokens, show, name),
+            )
+    return totals
+
+
+def _show_tokens(show: Callable[[str], None], name: str, num_tokens: int) -> None:
+    show(f"measuring {name}".rstrip() + f": {num_tokens:,} tokens")
+
+
+def _print_sources(facts: Mapping[str, dict[str, Any]]) -> None:
+    from rich.console import Console  # noqa: PLC0415
+    from rich.table import Table  # noqa: PLC0415
+
+    table = Table(box=None, pad_edge=False)
+    table.add_column("source", no_wrap=True)
+    for title in ("tokens", "perplexity", "forward", "backward", "bits per char", "outside"):
+        table.add_column(title, justify="right", no_wrap=True)
+    for name, own in facts.items():
+        table.add_row(
+            name,
+            f"{own['num_tokens']:,}",
+            f"{own['perplexity']:,.2f}",
+            f"{own['forward_perplexity']:,.2f}",
+            f"{own['backward_perplexity']:,.2f}",
+            f"{own['bits_per_character']:.3f}",
+            f"{own['unknown_share']:.2%}",
+        )
+    Console().print(table)
 
 
 def _print_table(facts: dict[str, Any]) -> None:

@@ -3,6 +3,7 @@
 import json
 import os
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -38,6 +39,15 @@ def pretrain(
     ],
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder of the run.")],
     changes: Changes = None,
+    weight: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--weight",
+            metavar="SOURCE=N",
+            help="Read a source of the corpus N times per epoch: --weight news=2. SOURCE is a file "
+            "name without its ending, or a pattern such as 'news_*'. May be repeated.",
+        ),
+    ] = None,
     restart: Restart = False,
     device: options.Device = "cpu",
     as_json: options.Json = False,
@@ -57,10 +67,27 @@ def pretrain(
 
         elmore embed sentences.txt --model run/model --out vectors.h5
 
+        elmore pretrain small --corpus corpus/ --out run/ --weight news=2 --weight books=0
+
         torchrun --nproc-per-node 2 -m elmore pretrain small -c corpus/ -o run/
     """
     settings = load_settings(find_config(config), changes or [])
+    weights = {**settings.training.weights, **_read_weights(weight or [])}
+    settings = replace(settings, training=replace(settings.training, weights=weights))
     run_training(settings, corpus, out, restart=restart, device=device, as_json=as_json)
+
+
+def _read_weights(options: list[str]) -> dict[str, int]:
+    """Read every SOURCE=N."""
+    weights = {}
+    for option in options:
+        source, equals, number = option.rpartition("=")
+        if not equals or not source or not (number.isascii() and number.isdecimal()):
+            raise typer.BadParameter(
+                f"--weight {option!r:.80} is not of the form SOURCE=N with a whole number"
+            )
+        weights[source] = int(number)
+    return weights
 
 
 def run_training(
@@ -111,6 +138,7 @@ def print_report(report: "RunReport", *, as_json: bool) -> None:
                 report.starts.rest,
             ),
         ]
+    rows += [(f"held out, {name}", totals) for name, totals in report.sources.items()]
     for name, totals in rows:
         if totals is not None:
             print(

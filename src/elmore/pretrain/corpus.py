@@ -3,7 +3,7 @@
 Everything large is mapped into memory. docs/corpora.md has the files to the byte.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -74,16 +74,65 @@ class CorpusPart:
         self.num_documents: int = totals["documents"]
         self.num_sentences: int = totals["sentences"]
         self.num_tokens: int = totals["tokens"]
-        self.num_characters: int = totals["characters"]
-        """Of the tokens, and one separator after each."""
         self.num_symbols: int = totals["symbols"]
-        self.num_outside: int = totals["outside"]
-        """Tokens that are not in the vocabulary."""
         self._segment_starts, self._segment_shards, self._segment_firsts = segments
         self._document_starts = document_starts
         self._shards = shards
         self._vocabulary = vocabulary
         self._unknown_id = unknown_id
+
+    def select(self, stretches: Sequence[tuple[int, int]]) -> "CorpusPart":
+        """Return a part made of stretches of this one, in the order given.
+
+        A stretch is its first symbol and one past its last, begins and ends where documents do, and
+        may be given more than once. No text is copied.
+        """
+        segments: list[tuple[int, int, int]] = []
+        documents: list[NDArray[np.int64]] = []
+        num_symbols = num_sentences = 0
+        for first, end in stretches:
+            for start, shard, inner, length in self._cut_segments(first, end):
+                segments.append((num_symbols + start - first, shard, inner))
+                starts = self._shards.open(shard).sentence_starts
+                num_sentences += int(
+                    np.subtract(*starts.searchsorted(np.array([inner + length, inner], "<u4")))
+                )
+            own = slice(*self._document_starts.searchsorted([first, end]))
+            documents.append(self._document_starts[own] - first + num_symbols)
+            num_symbols += end - first
+        starts = np.concatenate([*documents, [num_symbols]])
+        return CorpusPart(
+            totals={
+                "documents": len(starts) - 1,
+                "sentences": num_sentences,
+                "tokens": num_symbols - NUM_MARKERS * num_sentences,
+                "symbols": num_symbols,
+            },
+            segments=np.array(segments, np.int64).reshape(-1, 3).T,
+            document_starts=starts,
+            shards=self._shards,
+            vocabulary=self._vocabulary,
+            unknown_id=self._unknown_id,
+        )
+
+    def segments(self) -> Iterator[tuple[int, int, int, int]]:
+        """Yield where each piece of a shard stands: symbol here, shard, symbol there, length."""
+        return self._cut_segments(0, self.num_symbols)
+
+    def sentence_starts(self, shard: int, sentences: Sequence[int]) -> list[int]:
+        """Return the first symbol of some sentences of a shard, and one past its last symbol."""
+        starts = self._shards.open(shard).sentence_starts
+        return starts[[*sentences, len(starts) - 1]].tolist()
+
+    def _cut_segments(self, first: int, end: int) -> Iterator[tuple[int, int, int, int]]:
+        """Yield what `segments` does, of some symbols only."""
+        number = int(self._segment_starts.searchsorted(first, side="right")) - 1
+        while first < end:
+            is_last = number + 1 == len(self._segment_starts)
+            stop = end if is_last else min(end, int(self._segment_starts[number + 1]))
+            inner = first - int(self._segment_starts[number]) + int(self._segment_firsts[number])
+            yield first, int(self._segment_shards[number]), inner, stop - first
+            first, number = stop, number + 1
 
     def look_up(self, offsets: NDArray[np.int64]) -> Lookup:
         """Return what stands at `offsets`, which count this part's symbols; of any shape."""

@@ -10,7 +10,7 @@ import gc
 import json
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, NoReturn, TypeVar
 
@@ -69,6 +69,15 @@ class Group:
         total = torch.tensor(numbers, dtype=torch.float64, device=self.device)
         dist.all_reduce(total)
         return total.tolist()
+
+    def add_tensors(self, tensors: Sequence[Tensor]) -> None:
+        """Make tensors of the same shapes in all processes their sums, in place."""
+        if self.size > 1 and tensors:
+            total = torch.cat([tensor.flatten() for tensor in tensors])
+            dist.all_reduce(total)
+            sums = total.split([tensor.numel() for tensor in tensors])
+            for tensor, part in zip(tensors, sums, strict=True):
+                tensor.copy_(part.view_as(tensor))
 
     def gather_rows(self, rows: Tensor, *, dim: int) -> Tensor:
         """Put the rows of all processes together, in the order of their ranks."""

@@ -23,10 +23,13 @@ from elmore.pretrain.rest_state import (
 )
 from elmore.pretrain.run import MODEL, Run
 from elmore.pretrain.sample import sample_documents, sample_stretches
+from elmore.pretrain.sources import records_inputs, split_by_input
 from elmore.weights.json_file import write_json
 from elmore.weights.language_model import LanguageModel
 
 REPORT = "report.json"
+# A corpus of more files than this is not a list of sources.
+MAX_SOURCES = 30
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,6 +44,7 @@ class RunReport:
     seconds: float
     heldout: LossTotals | None  # state carried within documents, as in training
     starts: StartReport | None  # what a cold start costs, with zeros and with the rest state
+    sources: dict[str, LossTotals]  # held-out text by the file it comes from, if there are several
 
     def to_json(self) -> dict[str, Any]:
         """Return its numbers for a program."""
@@ -60,6 +64,7 @@ class RunReport:
                 "carried": _describe(self.starts.carried),
                 "rest_strength": self.starts.strength,
             },
+            "sources": {name: _describe(totals) for name, totals in self.sources.items()},
         }
 
 
@@ -79,10 +84,24 @@ def finish_run(run: Run, *, reason: str) -> RunReport:
         seconds=run.progress.seconds,
         heldout=heldout,
         starts=starts,
+        sources=_measure_sources(run),
     )
     run.group.first_does(lambda: save_model(run, report))
     run.observer.on_stage("last measurements", 1.0)
     return report
+
+
+def _measure_sources(run: Run) -> dict[str, LossTotals]:
+    """Measure each held-out source by itself, `run.heldout_tokens` of it."""
+    if not records_inputs(run.corpus):
+        return {}
+    parts = split_by_input(run.corpus, run.corpus.heldout)
+    if not 1 < len(parts) <= MAX_SOURCES:
+        return {}
+    return {
+        name: run.measure(sample_documents(part, max_tokens=run.settings.run.heldout_tokens))
+        for name, part in parts.items()
+    }
 
 
 def _rest(run: Run, documents: Sequence[Document]) -> StartReport | None:
@@ -180,6 +199,7 @@ def write_training(run: Run, report: RunReport) -> str:
     if report.starts is not None:
         totals["held out, every sentence from zeros"] = report.starts.zeros
         totals["held out, every sentence from the rest state"] = report.starts.rest
+    totals |= {f"held out, {name}": source for name, source in report.sources.items()}
     measured = [(name, total) for name, total in totals.items() if total is not None]
     return "\n".join(
         [

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from elmore.errors import ConfigError
+from elmore.pretrain.muon import Muon, Share
 from elmore.pretrain.schedule import find_learning_rate
 from elmore.pretrain.settings import OptimizerName, OptimizerSettings
 
@@ -26,7 +27,11 @@ class Rule(Protocol):
 
 
 class Optimizer:
-    """Adagrad or AdamW with a schedule, and the clipping before it."""
+    """Adagrad, AdamW or Muon with a schedule, and gradient clipping before it.
+
+    A step has two halves: `prepare` does what processes need each other for, and `step` changes the
+    weights. A process that loses the others in between still has the weights of the last step.
+    """
 
     def __init__(
         self,
@@ -35,31 +40,52 @@ class Optimizer:
         sparse: Iterable[str],
         settings: OptimizerSettings,
         num_steps: int,
+        rank: int = 0,
+        num_processes: int = 1,
     ) -> None:
         self.settings = settings
         self.num_steps = num_steps
         self._parameters = dict(parameters)
-        self._rules = _make_rules(self._parameters, set(sparse), settings)
+        matrices = _find_matrices(self._parameters, settings)
+        others = {name: weight for name, weight in self._parameters.items() if name not in matrices}
+        self._rules = _make_rules(others, set(sparse), settings)
+        self._muon: Muon | None = None
+        if matrices:
+            self._muon = Muon(
+                list(matrices.values()),
+                weight_decay=settings.weight_decay,
+                rank=rank,
+                num_processes=num_processes,
+            )
+            self._rules.append(self._muon)
 
     def learning_rate(self, step: int) -> float:
         """Return the rate of a step, counted from 0."""
         return find_learning_rate(self.settings, step, num_steps=self.num_steps)
 
-    def step(self, step: int) -> float:
-        """Change the weights by their gradients, forget these, and return their norm."""
+    def prepare(self, step: int, *, share: Share | None = None) -> float:
+        """Clip the gradients, get ready to change the weights, and return the norm before clipping.
+
+        `share` adds up tensors over the processes that train together.
+        """
         norm = clip_gradients(self._parameters.values(), self.settings.max_gradient_norm)
         if not math.isfinite(norm):
             raise ConfigError(
-                f"the gradients of step {step + 1} are not finite; begin a new run with an "
+                f"the gradients of step {step + 1} are not finite; start a new run with an "
                 f"optimizer.learning_rate below {self.learning_rate(step):g}"
             )
+        if self._muon is not None:
+            self._muon.prepare(share)
+        return norm
+
+    def step(self, step: int) -> None:
+        """Change the weights and clear their gradients; `prepare` comes first."""
         for rule in self._rules:
             for group in rule.param_groups:
                 group["lr"] = self.learning_rate(step)
             rule.step()
         for parameter in self._parameters.values():
             parameter.grad = None
-        return norm
 
     def tensors(self) -> dict[str, Tensor]:
         """Return all that the rules remember, by the names of the weights."""
@@ -145,6 +171,24 @@ def change_by_adam(gradient: Tensor, rows: Tensor, kept: dict[str, Tensor]) -> T
     kept["mean"][rows], kept["square"][rows] = mean, square
     mean = mean / (1 - ADAM_BETAS[0] ** step)
     return mean / (square / (1 - ADAM_BETAS[1] ** step)).sqrt_().add_(ADAM_EPSILON)
+
+
+def _find_matrices(
+    parameters: Mapping[str, nn.Parameter], settings: OptimizerSettings
+) -> dict[str, nn.Parameter]:
+    """Return what Muon changes: large matrices that map vectors to vectors."""
+    if settings.name is not OptimizerName.MUON:
+        return {}
+    return {
+        name: weight
+        for name, weight in parameters.items()
+        if weight.dim() == 2 and min(weight.shape) >= settings.muon_min_side and not _is_table(name)
+    }
+
+
+def _is_table(name: str) -> bool:
+    """Return whether a weight is a table of vectors, of which a step uses some rows only."""
+    return name.startswith("softmax.") or name.endswith("embedding.weight")
 
 
 def _make_rules(

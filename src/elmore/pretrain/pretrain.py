@@ -22,6 +22,7 @@ from elmore.pretrain.metrics import HeldoutResult, RunObserver, RunProgress
 from elmore.pretrain.network import Softmax, make_config
 from elmore.pretrain.run import CHECKPOINTS, LostProcessError, Run, lock_run
 from elmore.pretrain.settings import PretrainSettings
+from elmore.pretrain.sources import weigh_inputs
 from elmore.pretrain.stopping import StoppedError, stopping_at_once
 from elmore.weights.elmo_model import ElmoModel
 
@@ -64,7 +65,10 @@ def pretrain_model(
     release: Callable[[], None] | None = None
     try:
         opened = group.all_do(
-            lambda: open_corpus(Path(corpus)) if isinstance(corpus, str | Path) else corpus
+            lambda: weigh_inputs(
+                open_corpus(Path(corpus)) if isinstance(corpus, str | Path) else corpus,
+                settings.training.weights,
+            )
         )
         group.check_alike({"configuration": _shared(settings), "corpus": opened.fingerprint})
         if make_parts is None:

@@ -87,7 +87,9 @@ def check_same_run(
             f"the run in {folder} began with another corpus than the one given; give that one, "
             "another folder, or --restart to begin anew"
         )
-    before, now = _what_matters(kept["settings"]), _what_matters(settings.to_json())
+    # Settings that are newer than the checkpoint have their defaults there.
+    settings_before = read_settings(kept["settings"])
+    before, now = _what_matters(settings_before.to_json()), _what_matters(settings.to_json())
     changed = [place for place in sorted(before | now) if before.get(place) != now.get(place)]
     others = [place for place in changed if place not in COURSE]
     if not others:
@@ -97,7 +99,6 @@ def check_same_run(
                 f"the run in {folder} has taken {num_done:,} steps, and is to end after "
                 f"{num_steps:,}; set a later end (training.max_steps), or give another folder"
             )
-        settings_before = read_settings(kept["settings"])
         if is_same_course(
             settings_before.optimizer,
             settings.optimizer,

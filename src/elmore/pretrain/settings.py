@@ -19,6 +19,7 @@ from elmore.config import (
 from elmore.errors import ConfigError
 
 MAX_COUNT = 1 << 40
+MAX_WEIGHT = 1000
 CONFIGS = Path(__file__).parents[1] / "configs"
 
 
@@ -37,6 +38,8 @@ class OptimizerName(StrEnum):
 
     ADAGRAD = "adagrad"
     ADAMW = "adamw"
+    MUON = "muon"
+    """For large matrices; AdamW for the rest."""
 
 
 class TrainingPrecision(StrEnum):
@@ -50,6 +53,7 @@ class TrainingPrecision(StrEnum):
 OPTIMIZER_DEFAULTS: dict[OptimizerName, dict[str, Any]] = {
     OptimizerName.ADAGRAD: {"learning_rate": 0.2, "warmup_steps": 0, "final_share": 1.0},
     OptimizerName.ADAMW: {"learning_rate": 0.002, "warmup_steps": 100, "final_share": 0.1},
+    OptimizerName.MUON: {"learning_rate": 0.003, "warmup_steps": 100, "final_share": 0.1},
 }
 
 
@@ -84,7 +88,9 @@ class OptimizerSettings:
 
     Without it: all after the warm-up."""
     weight_decay: float = 0.0
-    """Of AdamW; the softmax and biases have none."""
+    """Of AdamW and Muon; the softmax and biases have none."""
+    muon_min_side: int = 128
+    """Muon changes matrices whose sides are both at least this; AdamW changes the rest."""
     max_gradient_norm: float = 10.0
     """All gradients together are shortened to this."""
 
@@ -94,6 +100,7 @@ class OptimizerSettings:
         for name, value in OPTIMIZER_DEFAULTS[self.name].items():
             if getattr(self, name) is None:
                 object.__setattr__(self, name, value)
+        check_range("optimizer.muon_min_side", self.muon_min_side, 1, MAX_COUNT)
         check_range("optimizer.warmup_steps", self.warmup_steps, 0, MAX_COUNT)
         if self.decay_steps is not None:
             check_range("optimizer.decay_steps", self.decay_steps, 0, MAX_COUNT)
@@ -101,8 +108,11 @@ class OptimizerSettings:
         check_positive("optimizer.max_gradient_norm", self.max_gradient_norm)
         check_number("optimizer.final_share", self.final_share, least=0, most=1.0)
         check_number("optimizer.weight_decay", self.weight_decay, least=0, most=1.0)
-        if self.weight_decay and self.name is not OptimizerName.ADAMW:
-            raise ConfigError("optimizer.weight_decay is AdamW's; set optimizer.name = 'adamw'")
+        if self.weight_decay and self.name is OptimizerName.ADAGRAD:
+            raise ConfigError(
+                "optimizer.weight_decay does nothing for adagrad; set optimizer.name to 'adamw' or "
+                "'muon', or weight_decay to 0"
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,9 +131,17 @@ class TrainingSettings:
     """Parts that the rows of a step are read in, one after another, to save memory."""
     precision: TrainingPrecision = TrainingPrecision.F32
     seed: int = 1
+    weights: Mapping[str, int] = field(default_factory=dict)
+    """How often each source of the corpus is read per epoch, by file name or pattern; else once."""
 
     def __post_init__(self) -> None:
         """Take strings from TOML, and refuse what cannot be."""
+        if not isinstance(self.weights, Mapping):
+            raise ConfigError(
+                f"training.weights is {self.weights!r:.60}; give a table of names and whole numbers"
+            )
+        for name, weight in self.weights.items():
+            check_range(f"training.weights.{name}", weight, 0, MAX_WEIGHT)
         precision = read_choice("training.precision", self.precision, TrainingPrecision)
         object.__setattr__(self, "precision", precision)
         check_range("training.rows", self.rows, 1, 1 << 20)

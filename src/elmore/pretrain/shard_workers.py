@@ -38,26 +38,39 @@ class ShardMaker:
     def make(self, chunk: Chunk) -> ShardFacts:
         """Split the text into sentences and tokens, and keep them."""
         bad = _BadBytesNotes()
+        inputs: list[list[int]] = []
         facts = {
+            "inputs": inputs,
             "is_heldout": chunk.is_heldout,
             "source_bytes": chunk.num_bytes,
             "source_crc32": chunk.checksum,
         }
         path = shard_path(self.folder, chunk.number)
-        return write_shard(path, self._read(chunk, bad), facts=lambda: {**facts, **asdict(bad)})
+        return write_shard(
+            path, self._read(chunk, bad, inputs), facts=lambda: {**facts, **asdict(bad)}
+        )
 
-    def _read(self, chunk: Chunk, bad: "_BadBytesNotes") -> Iterator[list[str]]:
-        """Yield the sentences; an empty one, or several, end a document."""
+    def _read(
+        self, chunk: Chunk, bad: "_BadBytesNotes", inputs: list[list[int]]
+    ) -> Iterator[list[str]]:
+        """Yield the sentences; an empty one, or several, end a document.
+
+        `inputs` gets the number of each input and its first sentence.
+        """
+        num_sentences = 0
         for part in chunk.excerpts:
+            inputs.append([part.source_number, num_sentences])
             if part.excerpt.starts_file:
                 yield []
             note = partial(bad.note, part.source_number)
-            yield from read_excerpt(
+            for sentence in read_excerpt(
                 part.excerpt,
                 form=part.form,
                 language=self.language,
                 on_bad_bytes=note if self.bad_bytes is BadBytesPolicy.REPLACE else None,
-            )
+            ):
+                num_sentences += bool(sentence)
+                yield sentence
 
 
 @dataclass(kw_only=True)

@@ -48,6 +48,8 @@ class ShardFacts:
     is_heldout: bool
     source_bytes: int
     source_crc32: int
+    inputs: list[list[int]] | None = None
+    """Number of each input in the shard and its first sentence here; older shards lack it."""
 
     @property
     def num_tokens(self) -> int:

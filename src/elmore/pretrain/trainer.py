@@ -84,6 +84,8 @@ class Trainer:
             sparse=sparse,
             settings=settings.optimizer,
             num_steps=self.num_steps,
+            rank=group.rank,
+            num_processes=group.size,
         )
 
     def step(self, votes: list[float]) -> StepResult:
@@ -118,8 +120,9 @@ class Trainer:
         self.group.add_sparse(self._sparse)
         state = self._gather(join(states))
         total, counted, *sums = self.group.add([total, num_predictions, *votes])
+        norm = self._optimizer.prepare(step, share=self.group.add_tensors)
         self.is_whole = False
-        norm = self._optimizer.step(step)
+        self._optimizer.step(step)
         self.state = state
         self.num_done += 1
         self.is_whole = True

@@ -49,6 +49,8 @@ CASES = {
 }
 # Sums in another order differ in the last bits, and what is learned from them a little more.
 MOST_OFF = 2e-6
+# Muon lifts directions that are nearly absent from a gradient a thousandfold, rounding errors too.
+MOST_WEIGHTS_OFF = {"muon": 1e-4}
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +78,8 @@ def test_processes_together_give_the_curve_of_one(place, runs, case, size):
             assert ours[name] == pytest.approx(one[name], rel=MOST_OFF), (name, one["step"])
     tensors = last_tensors(place.folder / runs[case, size])
     for name, tensor in last_tensors(place.folder / runs[case, 1]).items():
-        torch.testing.assert_close(tensors[name], tensor, atol=1e-5, rtol=1e-5, msg=name)
+        off = MOST_WEIGHTS_OFF.get(case, 1e-5)
+        torch.testing.assert_close(tensors[name], tensor, atol=off, rtol=off, msg=name)
 
 
 def test_held_out_text_is_divided_among_the_processes(place):

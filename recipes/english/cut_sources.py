@@ -1,6 +1,6 @@
 """Cut the collections that the English model is trained on into one file per source.
 
-    python recipes/english/cut_sources.py DATA OUT
+    python -m recipes.english.cut_sources DATA OUT
 
 DATA has `lm_books` and `lm_enwik8` (one sentence per line, a blank line between documents),
 `lm_modern` (the same, source after source, listed in its INDEX files) and `lm_acl`. OUT gets
@@ -8,10 +8,11 @@ NAME.txt and heldout_NAME.txt for every source.
 """
 
 import argparse
-import lzma
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
+
+from recipes.english.cut_text import read_documents, read_index
 
 FIRST_HELDOUT_YEAR = 1880
 """Held-out books are chosen among these: the same ones as in the first edition of the model."""
@@ -45,30 +46,6 @@ MODERN = {
     "github-docs": "modern_docs",
     "python-peps": "modern_docs",
 }
-
-
-def read_documents(path: Path) -> Iterator[str]:
-    """Yield documents of a compressed file, each with a line feed at its end."""
-    lines: list[str] = []
-    with lzma.open(path, "rt", encoding="utf-8", newline="\n") as file:
-        for line in file:
-            if line.strip():
-                lines.append(line)
-            elif lines:
-                yield "".join(lines)
-                lines = []
-    if lines:
-        yield "".join(lines)
-
-
-def read_index(path: Path) -> list[tuple[str, int | None, int]]:
-    """Return title, year and sentences of each book that has any.
-
-    Years before Christ and unknown ones are None.
-    """
-    rows = [line.split("\t") for line in path.read_text(encoding="utf-8").splitlines()]
-    index = [(row[0], int(row[1]) if row[1].isdecimal() else None, int(row[2])) for row in rows]
-    return [entry for entry in index if entry[2]]
 
 
 def find_file(source: str) -> str:

@@ -106,9 +106,10 @@ def orthogonalize(matrix: Tensor) -> Tensor:
     gram = scaled.T @ scaled
     factor: Tensor | None = None
     for a, b, c in COEFFICIENTS:
+        if factor is not None:
+            gram = polynomial @ gram @ polynomial
         polynomial = torch.addmm(gram * b, gram, gram, alpha=c)
         polynomial.diagonal().add_(a)
         factor = polynomial if factor is None else factor @ polynomial
-        gram = polynomial @ gram @ polynomial
     assert factor is not None
     return scaled @ factor

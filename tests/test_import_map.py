@@ -14,7 +14,7 @@ MAP = {
     "config": {"errors"},
     "text": {"errors"},
     "kernels": {"config", "errors"},
-    "model": {"config", "kernels", "text"},
+    "model": {"config", "errors", "kernels", "text"},
     "build": {"config", "model", "text"},
     "weights": {"atomic_file", "build", "config", "errors", "model", "text"},
     "embed": {"atomic_file", "config", "errors", "model", "text", "weights"},

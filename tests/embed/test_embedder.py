@@ -127,8 +127,21 @@ def test_mixes(model):
         mix.scale.fill_(2.5)
     wanted = reference.scalar_mix(layers, weights=np.array(weights), gamma=2.5)
     np.testing.assert_allclose(embedder.embed(sentence, mix=mix)[0], wanted, atol=1e-6)
-    given = embedder.embed(sentence, mix=weights)[0]
-    np.testing.assert_allclose(given * 2.5, wanted, atol=1e-6)
+    given = embedder.embed(sentence, mix=ScalarMix.from_weights([0.2, 0.3, 0.5]))[0]
+    wanted = np.tensordot([0.2, 0.3, 0.5], layers.astype(np.float64), axes=1)
+    np.testing.assert_allclose(given, wanted, atol=1e-6)
+
+
+@pytest.mark.parametrize("mix", [[0, 1, 2], (0.2, 0.3, 0.5), np.ones(3), torch.ones(3)])
+def test_a_plain_list_is_refused_as_ambiguous(model, mix):
+    wanted = r"ScalarMix.from_weights.*initial_weights.*layers\(\)"
+    for use in (
+        lambda: Embedder(model, mix=mix),
+        lambda: Embedder(model).embed([["a"]], mix=mix),
+        lambda: elmore.load(tiny.TRAINED_MODEL, mix=mix),
+    ):
+        with pytest.raises(ConfigError, match=wanted):
+            use()
 
 
 def test_a_normalizing_mix_looks_at_one_sentence_at_a_time(model):
@@ -162,7 +175,7 @@ def test_a_mix_is_named_in_full():
             ScalarMix(num_layers=2),
             ScalarMix(num_layers=2, normalizes=True),
             ScalarMix(num_layers=2, initial_weights=[0.0, 1e-7]),
-            [0.0, 1.0],
+            ScalarMix.from_weights([0.0, 1.0]),
         )
     }
     scaled = ScalarMix(num_layers=2)
@@ -205,10 +218,13 @@ def test_arrays_are_single_precision_whatever_the_model_is(dtype):
 
 @pytest.mark.parametrize(
     "mix",
-    ["bottom", 3, -1, "3", [1.0, 2.0], True, 1.5, ["a", "b", "c"], b"top", [float("nan")] * 3],
+    [
+        *("bottom", 3, -1, "3", "0,1", [1.0, 2.0], True, 1.5, ["a", "b", "c"], b"top"),
+        *({}, ScalarMix(num_layers=2)),
+    ],
 )
 def test_a_mix_that_cannot_be_is_refused_when_loading(model, mix):
-    with pytest.raises(ConfigError, match="layers"):
+    with pytest.raises(ConfigError, match="layer"):
         Embedder(model, mix=mix)
 
 

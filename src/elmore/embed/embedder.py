@@ -156,9 +156,10 @@ class Embedder:
     def embed(
         self, sentences: Iterable[Sentence], *, mix: Layers | None = None, rows: int | None = None
     ) -> list[Array]:
-        """Return one (tokens, D) array a sentence, in the order given.
+        """Return one (tokens, D) array per sentence, in the order given.
 
-        `mix` is average, top, a layer's number, a trained `ScalarMix` or weights for one.
+        `mix` is average, top, all, a layer's number or a `ScalarMix`: a trained one, or a weighted
+        sum of layers, `ScalarMix.from_weights([0.2, 0.3, 0.5])`.
         Under policy `stream` a call is one batch whose sentence k continues row k; with `rows`
         the sentences are successive batches of that many.
         """

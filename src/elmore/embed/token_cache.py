@@ -36,7 +36,7 @@ class TokenCache:
     ) -> None:
         self.encoder = encoder
         self._speller = speller
-        self._size = size
+        self.size = size
         self._places: OrderedDict[str, int] = OrderedDict()
         self._free: list[int] = []
         self._lock = Lock()  # a server's threads share one table
@@ -89,7 +89,7 @@ class TokenCache:
         capacity = len(self._vectors) - NUM_MARKERS
         if num_wanted + len(self._places) <= capacity:
             return
-        wanted = min(max(2 * capacity, num_wanted + len(self._places), 256), self._size)
+        wanted = min(max(2 * capacity, num_wanted + len(self._places), 256), self.size)
         wanted = max(wanted, num_wanted)
         if wanted > capacity:
             grown = self._vectors.new_empty((NUM_MARKERS + wanted, self._vectors.shape[1]))

@@ -198,6 +198,11 @@ class Embedder:
         return self.model.bilm.output_dim
 
     @property
+    def kernel(self) -> str:
+        """What computes: avx2, avx512 or another native kernel, or torch."""
+        return self._runner.bilm.kernel_name
+
+    @property
     def has_own_weights(self) -> bool:
         """Whether it computes with a copy of the model's weights."""
         return self._runner.bilm is not self.model.bilm

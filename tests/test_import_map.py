@@ -36,6 +36,7 @@ MAP = {
         "embed",
         "errors",
         "explore",
+        "kernels",
         "pretrain",
         "tasks",
         "text",

@@ -14,6 +14,7 @@ from elmore.model.scalar_mix import ScalarMix
 from elmore.weights.bilm_tf_arrays import to_arrays
 from elmore.weights.bilm_tf_options import make_options
 from tests import reference, tiny
+from tests.kernels.processes import run_python
 
 ROWS = [
     [["the", "bank"], ["of", "a", "river"], [], ["b"]],
@@ -327,6 +328,29 @@ def test_weights_of_several_types_are_left_to_torch():
     model.bilm.token_encoder.highways.to(torch.float64)
     with pytest.raises(RuntimeError, match="dtype"):
         Embedder(model).embed([["a"]])
+
+
+def test_a_forked_child_finishes_a_stream_that_its_parent_began():
+    script = """
+import os, signal, torch
+torch.set_num_threads(4)  # several batches at the same time
+from elmore.embed.embedder import Embedder
+from tests import tiny
+embedder = Embedder(tiny.model(), tokens_per_batch=4)
+assert embedder._runner.num_parallel == 2
+sentences = [["a", "b", "c"]] * 50
+wanted = [array.tobytes() for array in embedder.embed(sentences)]
+stream = embedder.stream(sentences)
+found = [next(stream).tobytes()]
+child = os.fork()
+if child == 0:
+    signal.alarm(20)
+    os._exit(found + [array.tobytes() for array in stream] != wanted)
+assert os.waitpid(child, 0)[1] == 0
+assert found + [array.tobytes() for array in stream] == wanted
+"""
+    done = run_python(script)
+    assert done.returncode == 0, done.stderr
 
 
 def test_a_fork_while_another_thread_embeds_does_not_hang():

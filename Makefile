@@ -1,6 +1,6 @@
 # `make` alone lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help demo test tiny-model sanitize lint fix check clean
+.PHONY: help demo test test-sdist tiny-model sanitize lint fix check clean
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
@@ -13,6 +13,9 @@ demo: .venv/.installed  ## embed the example sentences and compare a word's cont
 
 test: .venv/.installed-dev  ## run all tests
 	$(BIN)/python -m pytest -q
+
+test-sdist: .venv/.installed-dev  ## build the packages and run the quick tests on them (minutes)
+	$(BIN)/python -m tests.packages
 
 tiny-model: .venv/.installed  ## train the tests' model anew (a minute)
 	@sh recipes/tiny/train.sh

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from setuptools import Extension, setup
+from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_ext import build_ext
 
 NATIVE = Path("src/elmore/kernels/native")
@@ -71,5 +72,23 @@ class BuildLibraries(build_ext):
             self.build_temp = build_temp
 
 
+class BuildWheel(bdist_wheel):
+    """Tag a wheel without libraries as py3-none-any, so that its name does not promise them."""
+
+    def run(self) -> None:
+        """Build first: only then is it known whether there are libraries."""
+        if not self.skip_build:
+            self.run_command("build")
+        command = self.get_finalized_command("build_ext")
+        paths = [Path(command.get_ext_fullpath(ext.name)) for ext in command.extensions]
+        if not any(path.exists() for path in paths):
+            self.distribution.ext_modules = []
+            self.root_is_pure = True
+        super().run()
+
+
 if __name__ == "__main__":
-    setup(ext_modules=describe_libraries(), cmdclass={"build_ext": BuildLibraries})
+    setup(
+        ext_modules=describe_libraries(),
+        cmdclass={"build_ext": BuildLibraries, "bdist_wheel": BuildWheel},
+    )

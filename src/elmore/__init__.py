@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 from elmore.errors import ElmoreError
 
 if TYPE_CHECKING:
+    from elmore.embed.elmo import Elmo
     from elmore.embed.embedder import Embedder, load
     from elmore.embed.job import embed_to_file
     from elmore.embed.vector_file import read_vectors
-    from elmore.model.elmo import Elmo
     from elmore.model.scalar_mix import ScalarMix
     from elmore.tasks.fit.folder import load_task_model
     from elmore.weights.elmo_model import ElmoModel
@@ -38,7 +38,7 @@ __all__ = [
 
 # Names that need torch are imported when first used, so that `import elmore` stays quick.
 _HOMES = {
-    "Elmo": "elmore.model.elmo",
+    "Elmo": "elmore.embed.elmo",
     "ElmoModel": "elmore.weights.elmo_model",
     "Embedder": "elmore.embed.embedder",
     "ScalarMix": "elmore.model.scalar_mix",

@@ -14,6 +14,7 @@ from elmore.model.scalar_mix import ScalarMix
 from elmore.weights.bilm_tf_arrays import to_arrays
 from elmore.weights.bilm_tf_options import make_options
 from tests import reference, tiny
+from tests.kernels.processes import run_python
 
 ROWS = [
     [["the", "bank"], ["of", "a", "river"], [], ["b"]],
@@ -127,8 +128,21 @@ def test_mixes(model):
         mix.scale.fill_(2.5)
     wanted = reference.scalar_mix(layers, weights=np.array(weights), gamma=2.5)
     np.testing.assert_allclose(embedder.embed(sentence, mix=mix)[0], wanted, atol=1e-6)
-    given = embedder.embed(sentence, mix=weights)[0]
-    np.testing.assert_allclose(given * 2.5, wanted, atol=1e-6)
+    given = embedder.embed(sentence, mix=ScalarMix.from_weights([0.2, 0.3, 0.5]))[0]
+    wanted = np.tensordot([0.2, 0.3, 0.5], layers.astype(np.float64), axes=1)
+    np.testing.assert_allclose(given, wanted, atol=1e-6)
+
+
+@pytest.mark.parametrize("mix", [[0, 1, 2], (0.2, 0.3, 0.5), np.ones(3), torch.ones(3)])
+def test_a_plain_list_is_refused_as_ambiguous(model, mix):
+    wanted = r"ScalarMix.from_weights.*initial_weights.*layers\(\)"
+    for use in (
+        lambda: Embedder(model, mix=mix),
+        lambda: Embedder(model).embed([["a"]], mix=mix),
+        lambda: elmore.load(tiny.TRAINED_MODEL, mix=mix),
+    ):
+        with pytest.raises(ConfigError, match=wanted):
+            use()
 
 
 def test_a_normalizing_mix_looks_at_one_sentence_at_a_time(model):
@@ -162,7 +176,7 @@ def test_a_mix_is_named_in_full():
             ScalarMix(num_layers=2),
             ScalarMix(num_layers=2, normalizes=True),
             ScalarMix(num_layers=2, initial_weights=[0.0, 1e-7]),
-            [0.0, 1.0],
+            ScalarMix.from_weights([0.0, 1.0]),
         )
     }
     scaled = ScalarMix(num_layers=2)
@@ -205,10 +219,13 @@ def test_arrays_are_single_precision_whatever_the_model_is(dtype):
 
 @pytest.mark.parametrize(
     "mix",
-    ["bottom", 3, -1, "3", [1.0, 2.0], True, 1.5, ["a", "b", "c"], b"top", [float("nan")] * 3],
+    [
+        *("bottom", 3, -1, "3", "0,1", [1.0, 2.0], True, 1.5, ["a", "b", "c"], b"top"),
+        *({}, ScalarMix(num_layers=2)),
+    ],
 )
 def test_a_mix_that_cannot_be_is_refused_when_loading(model, mix):
-    with pytest.raises(ConfigError, match="layers"):
+    with pytest.raises(ConfigError, match="layer"):
         Embedder(model, mix=mix)
 
 
@@ -311,6 +328,29 @@ def test_weights_of_several_types_are_left_to_torch():
     model.bilm.token_encoder.highways.to(torch.float64)
     with pytest.raises(RuntimeError, match="dtype"):
         Embedder(model).embed([["a"]])
+
+
+def test_a_forked_child_finishes_a_stream_that_its_parent_began():
+    script = """
+import os, signal, torch
+torch.set_num_threads(4)  # several batches at the same time
+from elmore.embed.embedder import Embedder
+from tests import tiny
+embedder = Embedder(tiny.model(), tokens_per_batch=4)
+assert embedder._runner.num_parallel == 2
+sentences = [["a", "b", "c"]] * 50
+wanted = [array.tobytes() for array in embedder.embed(sentences)]
+stream = embedder.stream(sentences)
+found = [next(stream).tobytes()]
+child = os.fork()
+if child == 0:
+    signal.alarm(20)
+    os._exit(found + [array.tobytes() for array in stream] != wanted)
+assert os.waitpid(child, 0)[1] == 0
+assert found + [array.tobytes() for array in stream] == wanted
+"""
+    done = run_python(script)
+    assert done.returncode == 0, done.stderr
 
 
 def test_a_fork_while_another_thread_embeds_does_not_hang():

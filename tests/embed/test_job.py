@@ -1,5 +1,6 @@
 """Long jobs: what they write, and that a kill costs nothing but time."""
 
+import json
 import random
 import signal
 import subprocess
@@ -17,8 +18,10 @@ from elmore.embed.embedder import Embedder
 from elmore.embed.job import embed_to_file
 from elmore.embed.vector_file import read_header, read_vectors
 from elmore.errors import DataError, ElmoreError
+from elmore.kernels.library import describe_kernel
 from elmore.model.scalar_mix import ScalarMix
 from tests import tiny
+from tests.kernels import variants
 
 SENTENCES = [[f"w{n % 13}"] * (n % 5) for n in range(60)]
 
@@ -45,6 +48,7 @@ def test_the_file_has_what_the_embedder_gives(tmp_path, model, suffix, layers, s
     header = read_header(path)
     assert (header.state, header.layers) == (state, layers)
     assert header.model_hash == model.fingerprint()
+    assert header.kernel == report.kernel == describe_kernel()
     assert [file.name for file in tmp_path.iterdir()] == [path.name]
 
 
@@ -108,6 +112,42 @@ def test_other_text_or_another_model_is_not_mixed_in(tmp_path, model, monkeypatc
         embed_to_file(Embedder(model, state="stream"), SENTENCES, path)
     embed_to_file(embedder, SENTENCES[::-1], path, restart=True)
     assert next(read_vectors(path)).tokens == SENTENCES[-1]
+
+
+@pytest.mark.parametrize(("before", "now"), [("avx2", "torch"), ("torch", "avx2")])
+def test_vectors_of_two_kernels_are_not_mixed(tmp_path, before, now, monkeypatch):
+    path = tmp_path / "vectors.npz"
+
+    def make():
+        return Embedder(tiny.model(scale=0.4), tokens_per_batch=2)
+
+    with variants.using(before):
+        break_off(make(), path, monkeypatch)
+    with variants.using(now):
+        wanted = f"kernel was '{before}' and is now '{now}'.*ELMORE_KERNEL={before}.*--restart"
+        with pytest.raises(DataError, match=wanted):
+            embed_to_file(make(), SENTENCES, path)
+    with variants.using(before):
+        assert embed_to_file(make(), SENTENCES, path).num_resumed_sentences > 20
+    assert read_header(path).kernel == before
+
+
+def test_a_job_that_recorded_no_kernel_is_not_resumed(tmp_path, model, monkeypatch):
+    path = tmp_path / "vectors.npz"
+    break_off(Embedder(model, tokens_per_batch=2), path, monkeypatch)
+    job_path = tmp_path / "vectors.npz.partial" / "job.json"
+    entries = json.loads(job_path.read_text())
+    del entries["job"]["kernel"]
+    job_path.write_text(json.dumps(entries))
+    with pytest.raises(DataError, match="kernel was not recorded and is now"):
+        embed_to_file(Embedder(model), SENTENCES, path)
+
+
+def test_what_is_no_kernels_work_is_recorded_as_torchs(tmp_path):
+    path = tmp_path / "vectors.npz"
+    embed_to_file(Embedder(tiny.model().double()), SENTENCES, path)
+    assert read_header(path).kernel == "torch"
+    assert tiny.model().bilm.to("meta").kernel_name == "torch-meta"
 
 
 def test_restarting_deletes_nothing_but_an_earlier_job(tmp_path, model, monkeypatch):

@@ -94,3 +94,44 @@ def test_a_copy_is_a_table_of_its_own():
     wanted = cache.find([["a"]])
     for copied in (copy.deepcopy(cache), pickle.loads(pickle.dumps(cache))):
         assert torch.equal(copied.find([["a"]]), wanted)
+
+
+class LockOfAnotherThread:
+    """What a fork finds while a thread has got the lock, but not yet the interpreter's lock.
+
+    Python marks a lock as locked once the new owner runs again, so until then it looks free.
+    """
+
+    def locked(self):
+        return False
+
+    def __enter__(self):
+        raise AssertionError("a forked child would wait here for a thread that it does not have")
+
+    def __exit__(self, *exception):
+        pass
+
+
+def test_a_forked_child_never_waits_for_the_parents_lock():
+    _, cache = make(size=4)
+    wanted = cache.find([["a", "b"]])
+    cache._lock = LockOfAnotherThread()
+    cache.reset_after_fork()
+    assert torch.equal(cache.find([["a", "b"]]), wanted)
+
+
+def test_a_forked_child_starts_over_with_a_table_that_was_being_changed():
+    _, cache = make(size=4)
+    wanted = cache.find([["a", "b", "c"]])
+    cache._lock.acquire()
+    cache._places["d"] = cache._places["a"]  # half done by a thread that the child does not have
+    cache.reset_after_fork()
+    assert list(cache._places) == []
+    assert torch.equal(cache.find([["a", "b", "c"]]), wanted)
+
+
+def test_a_forked_child_keeps_a_table_that_nobody_was_changing():
+    _, cache = make(size=4)
+    cache.find([["a", "b"]])
+    cache.reset_after_fork()
+    assert list(cache._places) == ["a", "b"]

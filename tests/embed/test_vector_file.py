@@ -1,8 +1,10 @@
 import itertools
+import json
 import os
 import subprocess
 import sys
 import tempfile
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -98,6 +100,23 @@ def test_every_kind_of_file_keeps_order_and_bits(tmp_path, suffix, dtype, num_la
     assert_equal(list(read_vectors(path)), sentences, dtype=dtype)
     assert read_header(path) == header
     assert names_in(tmp_path) == [path.name]
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_files_from_before_kernels_were_recorded_are_read(tmp_path, suffix, monkeypatch):
+    header = make_header()
+    sentences = make_sentences([["a", "b"], []], header=header)
+    path = tmp_path / f"vectors{suffix}"
+
+    def old_json(self, **more):
+        entries = {"format": 1, **asdict(self), **more}
+        return json.dumps({name: entries[name] for name in entries if name != "kernel"})
+
+    with monkeypatch.context() as patch:
+        patch.setattr(VectorHeader, "to_json", old_json)
+        write_vector_file(path, sentences, header=header)
+    assert_equal(list(read_vectors(path)), sentences, dtype="float32")
+    assert read_header(path).kernel is None
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)

@@ -1,16 +1,13 @@
 """setup.py builds what it can, and where it can build nothing the package is whole without."""
 
 import importlib.util
-import os
 import platform
-import shutil
-import subprocess
 import sys
-import tarfile
 
 import pytest
 
 from elmore.kernels import library
+from tests import packages
 from tests.kernels import libraries, variants
 
 pytestmark = [
@@ -24,26 +21,7 @@ pytestmark = [
 
 @pytest.fixture
 def tree(tmp_path):
-    """A copy of what a package is made of."""
-    for name in ("setup.py", "pyproject.toml", "MANIFEST.in", "README.md", "LICENSE"):
-        shutil.copy(libraries.ROOT / name, tmp_path)
-    ignored = shutil.ignore_patterns("*.so", "__pycache__", "*.egg-info")
-    shutil.copytree(libraries.ROOT / "src", tmp_path / "src", ignore=ignored)
-    return tmp_path
-
-
-def run_setup(tree, *arguments, **environment):
-    result = subprocess.run(
-        [sys.executable, "setup.py", *arguments],
-        cwd=tree,
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert result.returncode == 0, result.stderr
-    return result
+    return packages.copy_project(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -70,17 +48,16 @@ def test_every_library_that_is_built_can_be_chosen(monkeypatch):
 def test_without_a_compiler_the_package_is_built_without_libraries(tree):
     if platform.machine().lower() not in {"x86_64", "amd64"}:
         pytest.skip("nothing is compiled on this machine")
-    result = run_setup(tree, "build_ext", "--build-lib", "built", CC="/bin/false", CXX="/bin/false")
+    result = packages.run_setup(
+        tree, "build_ext", "--build-lib", "built", CC="/bin/false", CXX="/bin/false"
+    )
     assert list(tree.rglob("*.so")) == []
     for name in ("cpu", *library._CHOICES[None]):
         assert f"note: elmore.kernels._{name} was not built" in result.stdout
 
 
 def test_the_source_package_has_all_that_is_compiled(tree):
-    run_setup(tree, "-q", "sdist", "--dist-dir", "packages")
-    (package,) = (tree / "packages").glob("*.tar.gz")
-    with tarfile.open(package) as file:
-        names = {name.partition("/")[2] for name in file.getnames()}
+    names = packages.names_in_sdist(packages.build_sdist(tree, tree / "packages"))
     native = {path.relative_to(tree).as_posix() for path in (tree / "src").rglob("native/*.*")}
     assert {"setup.py", "pyproject.toml"} <= names
     assert native

@@ -3,14 +3,16 @@
 import json
 import re
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 
 import numpy as np
 import pytest
 
 from elmore.errors import ConfigError
 from elmore.kernels import library
-from elmore.kernels.library import Feature
+from elmore.kernels.library import REBUILD, Feature
 from tests import tiny
 from tests.kernels import libraries, lstms, variants
 from tests.kernels.lstms import Case
@@ -91,13 +93,41 @@ def test_without_a_kernel_torch_computes_the_same_and_one_line_says_so(answers, 
         pytest.skip(reason)
     computes, printed = notes[name]
     assert computes == "torch"
+    remedy = "" if name == "old_cpu" else rf"\. {re.escape(REBUILD)}"
     assert re.fullmatch(
-        f"note: {REASONS[name]}, so torch computes: the same vectors, several times slower\n",
+        f"note: {REASONS[name]}, so torch computes: the same vectors, several times slower"
+        rf"{remedy}\n",
         printed,
     )
     with variants.using("avx2"):
         wanted = lstms.read(CASE.build(), CASE).layers.numpy()
     assert np.abs(np.load(root / f"{name}.npy") - wanted).max() < 2e-6
+
+
+def test_threads_that_find_no_kernel_at_once_say_so_once(tmp_path, monkeypatch, caplog):
+    monkeypatch.delenv("ELMORE_KERNEL", raising=False)
+    monkeypatch.setenv("ELMORE_KERNEL_FOLDER", str(tmp_path))
+    meeting = Barrier(4, timeout=30)
+
+    def find_no_features(folder):
+        meeting.wait()  # all threads choose before one has chosen
+
+    monkeypatch.setattr(library, "_cpu_features", find_no_features)
+    with ThreadPoolExecutor(4) as pool:
+        found = [pool.submit(library.find_kernel) for _ in range(4)]
+        assert [future.result() for future in found] == [None] * 4
+    assert library.find_kernel() is None
+    assert len(caplog.records) == 1
+
+
+def test_a_system_without_kernels_is_not_told_to_build_them(tmp_path, monkeypatch, caplog):
+    monkeypatch.delenv("ELMORE_KERNEL", raising=False)
+    monkeypatch.setenv("ELMORE_KERNEL_FOLDER", str(tmp_path))
+    monkeypatch.setattr(library.platform, "machine", lambda: "arm64")
+    assert library.find_kernel() is None
+    (record,) = caplog.records
+    assert "no native kernels for this system" in record.getMessage()
+    assert "pip" not in record.getMessage()
 
 
 # What was asked for by name must be there.

@@ -2,7 +2,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from elmore.model.packing import invert, pack, to_padded
+from elmore.model.packing import drop_markers, invert, pack, to_padded
 
 lengths = st.lists(st.integers(1, 9), min_size=1, max_size=8).map(torch.tensor)
 
@@ -34,3 +34,13 @@ def test_padding_puts_zeros_after_each_sentence():
     padded, mask = to_padded(flat, torch.tensor([1, 0, 2]))
     assert padded.squeeze(-1).tolist() == [[1, 0], [0, 0], [2, 3]]
     assert mask.tolist() == [[True, False], [False, False], [True, True]]
+
+
+def test_the_marks_around_every_sentence_are_dropped():
+    flat = torch.arange(2 * 9, dtype=torch.float32).reshape(2, 9, 1)  # two layers
+    padded, mask = drop_markers(flat, torch.tensor([4, 2, 3]))
+    assert mask.tolist() == [[True, True], [False, False], [True, False]]
+    assert padded[..., 0].tolist() == [
+        [[1, 2], [0, 0], [7, 0]],
+        [[10, 11], [0, 0], [16, 0]],
+    ]

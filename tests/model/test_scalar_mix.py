@@ -3,6 +3,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
+from elmore.errors import ConfigError
 from elmore.model.scalar_mix import ScalarMix
 from tests import reference
 
@@ -71,3 +72,61 @@ def test_names_both_counts_when_they_differ():
         ScalarMix(num_layers=3)(torch.zeros(2, 1, 1))
     with pytest.raises(ValueError, match="expected 3 initial weights, one a layer, got 1"):
         ScalarMix(num_layers=3, initial_weights=[1.0])
+
+
+@pytest.mark.parametrize(
+    "weights",
+    [
+        [0.2, 0.3, 0.5],
+        [0, 1, 2],
+        [1e-6, 1e6, 3.0],
+        [0.0, 0.0, 0.0],
+        [-1.0, -2.0, 0.0],
+        [1e-30, 0.0, 1e30],
+        np.array([3.0, 1.0, 2.0]),
+        torch.tensor([3.0, 1.0, 2.0], requires_grad=True),
+    ],
+)
+def test_given_weights_are_those_of_the_sum(weights):
+    layers = torch.randn(3, 4, 5, dtype=torch.float64)
+    exact = list(map(float, weights if isinstance(weights, list) else weights.tolist()))
+    mixed = ScalarMix.from_weights(weights)(layers.float())
+    wanted = sum(weight * layer for weight, layer in zip(exact, layers, strict=True))
+    largest = max(map(abs, exact))
+    assert_close(mixed.double(), wanted, rtol=0.0, atol=2e-6 * largest)
+
+
+def test_given_weights_of_zero_and_one_select_a_layer_to_the_bit():
+    layers = torch.randn(3, 4, 5)
+    assert torch.equal(ScalarMix.from_weights([0.0, 1.0, 0.0])(layers), layers[1])
+    assert not ScalarMix.from_weights([0.0, 0.0, 0.0])(layers).any()
+    assert torch.equal(ScalarMix.from_weights([0, 0, 2]).double()(layers), 2 * layers[2])
+
+
+def test_given_weights_can_be_trained_further():
+    mix = ScalarMix.from_weights([0.0, 1.0, 3.0], dropout=0.1, normalizes=True)
+    (mix(torch.randn(3, 4, 5)).sum() + mix.penalty(1e-3)).backward()
+    assert all(weight.grad.isfinite().all() for weight in mix.parameters())
+    frozen = ScalarMix.from_weights([1.0], trainable=False)
+    assert not any(weight.requires_grad for weight in frozen.parameters())
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        ([0.5, -0.5], "both signs"),
+        ([1.0, float("nan")], "finite"),
+        ([1e300, 1.0], "finite"),
+        ([3e38, 3e38], "finite"),
+        ([], "one finite number per layer"),
+        (["a"], "one finite number per layer"),
+        ("12", "one finite number per layer"),
+        (0.5, "one finite number per layer"),
+        ([[1.0, 2.0]], "one finite number per layer"),
+        (torch.ones(2, 2), "one finite number per layer"),
+        ([10**400], "one finite number per layer"),
+    ],
+)
+def test_weights_that_no_softmax_gives_are_refused(weights, message):
+    with pytest.raises(ConfigError, match=message):
+        ScalarMix.from_weights(weights)

@@ -1,6 +1,7 @@
-"""`elmore info`: what a model is."""
+"""`elmore info`: what a model is, or what elmore runs on."""
 
 import json
+from collections.abc import Mapping
 from typing import Annotated
 
 import typer
@@ -16,6 +17,13 @@ def info(
     options_path: options.Options = None,
     token_embeddings: options.TokenEmbeddings = None,
     vocabulary: options.Vocabulary = None,
+    system: Annotated[
+        bool,
+        typer.Option(
+            "--system",
+            help="Show kernels, CPU, threads, versions and optional libraries instead of a model.",
+        ),
+    ] = False,
     as_json: options.Json = False,
 ) -> None:
     """Tell sizes, layers, memory, what a model was trained on and whether it predicts words.
@@ -25,7 +33,14 @@ def info(
         elmore info model/
 
         elmore info lm_weights.hdf5 --json
+
+        elmore info --system
     """
+    if system:
+        if source or options_path or token_embeddings or vocabulary:
+            raise typer.BadParameter("--system is about this machine; leave out the model")
+        _print_system(as_json=as_json)
+        return
     from elmore.weights.describe import describe_model  # noqa: PLC0415  brings torch
     from elmore.weights.language_model import find_model  # noqa: PLC0415
     from elmore.weights.loading import load_model  # noqa: PLC0415
@@ -37,16 +52,31 @@ def info(
     facts = describe_model(model, folder=folder)
     if as_json:
         print(json.dumps(facts, indent=2, ensure_ascii=False))
-        return
+    else:
+        rows = {name: _show(value) for name, value in facts.items() if value is not None}
+        _print_table({name.replace("_", " "): value for name, value in rows.items()})
+
+
+def _print_system(*, as_json: bool) -> None:
+    from elmore.cli.system import describe_system, to_rows  # noqa: PLC0415  brings kernels
+
+    facts = describe_system()
+    if as_json:
+        print(json.dumps(facts, indent=2, ensure_ascii=False))
+    else:
+        _print_table(to_rows(facts))
+
+
+def _print_table(rows: Mapping[str, str]) -> None:
     from rich.console import Console  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
 
     table = Table(show_header=False, box=None, pad_edge=False)
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
-    for name, value in facts.items():
-        if value is not None:
-            table.add_row(name.replace("_", " "), _show(value))
+    for name, value in rows.items():
+        table.add_row(Text(name), Text(value))  # brackets in them are no markup
     Console().print(table)
 
 

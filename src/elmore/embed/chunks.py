@@ -183,16 +183,30 @@ def _read_job(path: Path) -> dict[str, Any]:
 
 
 def _check_same_job(folder: Path, earlier: dict[str, Any], job: dict[str, Any]) -> None:
-    differences = [
-        f"{name} was {earlier.get(name)!r} and is now {job.get(name)!r}"
-        for name in sorted({*earlier, *job})
-        if earlier.get(name) != job.get(name)
-    ]
-    if differences:
-        raise DataError(
-            f"{folder} holds another, unfinished job: {'; '.join(differences)}. Finish that one "
-            "first, or give it up: pass --restart or delete the folder"
-        )
+    names = [name for name in sorted({*earlier, *job}) if earlier.get(name) != job.get(name)]
+    if not names:
+        return
+    differences = "; ".join(
+        f"{name} was {repr(earlier[name]) if name in earlier else 'not recorded'} "
+        f"and is now {job.get(name)!r}"
+        for name in names
+    )
+    raise DataError(
+        f"{folder} holds an unfinished job with other settings: {differences}. "
+        f"{_explain_resuming(earlier, names)}, or start over: pass --restart or delete the folder"
+    )
+
+
+def _explain_resuming(earlier: dict[str, Any], names: list[str]) -> str:
+    """Say how to get the earlier settings back."""
+    if names != ["kernel"]:
+        return "Run it with those settings to finish it"
+    reason = "Kernels differ in the last digits of a vector, so one file has vectors of one kernel"
+    kernel = str(earlier.get("kernel") or "")
+    if kernel.startswith(("avx", "torch")) and "-" not in kernel:
+        # The variable names a family; which of it is used depends on the CPU.
+        return f"{reason}; set ELMORE_KERNEL={kernel.split('_', maxsplit=1)[0]} to finish it"
+    return f"{reason}; run it where that kernel is used to finish it"
 
 
 def _write_chunk(

@@ -3,24 +3,28 @@
 Shapes: L layers, D both directions of one layer.
 """
 
+import copy
 from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 from pathlib import Path
+from typing import Any, Self
 
 import numpy as np
 import torch
 
 from elmore.config import Precision, StatePolicy
 from elmore.embed.layer_choice import ALL, AVERAGE, LayerChoice, Layers
+from elmore.embed.origin import Origin, move_model
 from elmore.embed.runner import Array, Runner, Window
 from elmore.embed.token_cache import TokenCache
-from elmore.errors import ConfigError, DataError
+from elmore.errors import ConfigError, DataError, ModelError
 from elmore.model.packed_bilm import freeze
 from elmore.model.state import BiLMState, RowMemory
 from elmore.text.language import Language
 from elmore.text.tokens import parse_sentence
 from elmore.weights.elmo_model import ElmoModel
-from elmore.weights.loading import load_model
+from elmore.weights.loading import read_source
+from elmore.weights.model_source import ModelSource, find_source
 
 Sentence = str | Sequence[str]
 
@@ -53,21 +57,15 @@ def load(
     Where a native kernel computes, its copy of the weights is the only one that stays: the
     embedder's model can be asked about, but not saved or trained. `load_model` gives one that can.
     """
-    model = load_model(
+    found = find_source(
         source,
         options=options,
         token_embeddings=token_embeddings,
         vocabulary=vocabulary,
         revision=revision,
     )
-    try:
-        model = model.to(device)
-        model.bilm.initial_cell.sum().item()  # a device that cannot compute fails here
-    except (AssertionError, RuntimeError) as error:  # what torch raises for a missing device
-        reason = str(error).splitlines()[0]
-        raise ConfigError(f"device {device!r} cannot be used: {reason}; choose cpu") from error
     embedder = Embedder(
-        model,
+        move_model(read_source(found), device),
         state=state,
         mix=mix,
         language=language,
@@ -76,8 +74,7 @@ def load(
         max_sentence_tokens=max_sentence_tokens,
         precision=precision,
     )
-    if embedder.has_own_weights:
-        model.release_weights()
+    embedder._release_weights(found)
     return embedder
 
 
@@ -89,6 +86,10 @@ class Embedder:
     changes a result. Under policy `reset` a vector depends on its sentence alone, to the bit.
     `precision` is that of the weights: `bf16` and `int8` take a half and a quarter of the memory,
     and give vectors that differ by about 0.4 % and 2 %.
+
+    A loaded embedder is pickled as the path of its model and its settings; unpickling it checks
+    that the model is still the same. An embedder of a model in memory is pickled with the model's
+    weights.
     """
 
     def __init__(
@@ -129,6 +130,62 @@ class Embedder:
             num_parallel=max(1, torch.get_num_threads() // 2),  # a direction is a thread
         )
         self._memory = RowMemory()
+        self._origin: Origin | None = None  # None: a model in memory
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Pickle how to make the embedder; what kernels and caches hold is made again."""
+        origin = self._origin
+        if origin is not None and origin.fingerprint != self.model.fingerprint():
+            origin = None  # the weights were changed after loading
+        if origin is None and self.model.is_released:
+            raise ModelError(
+                "this embedder cannot be pickled, because its model gave up its weights; make the "
+                "embedder with elmore.load, which knows where they came from"
+            )
+        return {
+            "origin": origin,
+            "model": self.model if origin is None else None,
+            "device": "cpu" if self.model.is_released else str(self.model.bilm.initial_cell.device),
+            "settings": {
+                "state": self.state,
+                "mix": self.mix,
+                "language": self.language,
+                "tokens_per_batch": self._runner.tokens_per_batch,
+                "cache_size": self._runner.cache.size,
+                "max_sentence_tokens": self._runner.max_sentence_tokens,
+                "precision": self.precision,
+            },
+            "memory": self._memory,
+        }
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        origin: Origin | None = state["origin"]
+        model = state["model"]
+        if origin is not None:
+            model = move_model(origin.read_again(), state["device"])
+        Embedder.__init__(self, model, **state["settings"])
+        self._memory = state["memory"]
+        if origin is not None:
+            self._release_weights(origin.source)
+
+    def __copy__(self) -> Self:
+        """Share the model and the cache."""
+        copied = type(self).__new__(type(self))
+        copied.__dict__.update(self.__dict__)
+        return copied
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """Copy the packed weights as well, which needs no files."""
+        copied = type(self).__new__(type(self))
+        memo[id(self)] = copied
+        copied.__dict__.update(copy.deepcopy(self.__dict__, memo))
+        return copied
+
+    def _release_weights(self, source: ModelSource) -> None:
+        """Give up weights that were packed, and that can be loaded again."""
+        if self.has_own_weights:
+            self.model.release_weights()
+        self._origin = Origin(source=source, fingerprint=self.model.fingerprint())
 
     @property
     def num_layers(self) -> int:
@@ -139,6 +196,11 @@ class Embedder:
     def vector_dim(self) -> int:
         """Width of a vector: both directions."""
         return self.model.bilm.output_dim
+
+    @property
+    def kernel(self) -> str:
+        """What computes: avx2, avx512 or another native kernel, or torch."""
+        return self._runner.bilm.kernel_name
 
     @property
     def has_own_weights(self) -> bool:
@@ -156,9 +218,10 @@ class Embedder:
     def embed(
         self, sentences: Iterable[Sentence], *, mix: Layers | None = None, rows: int | None = None
     ) -> list[Array]:
-        """Return one (tokens, D) array a sentence, in the order given.
+        """Return one (tokens, D) array per sentence, in the order given.
 
-        `mix` is average, top, a layer's number, a trained `ScalarMix` or weights for one.
+        `mix` is average, top, all, a layer's number or a `ScalarMix`: a trained one, or a weighted
+        sum of layers, `ScalarMix.from_weights([0.2, 0.3, 0.5])`.
         Under policy `stream` a call is one batch whose sentence k continues row k; with `rows`
         the sentences are successive batches of that many.
         """

@@ -45,6 +45,7 @@ class JobReport:
     layers: str
     dtype: str
     precision: str
+    kernel: str | None
 
 
 def embed_to_file(
@@ -106,6 +107,7 @@ def embed_to_file(
         layers=header.layers,
         dtype=header.dtype,
         precision=header.precision,
+        kernel=header.kernel,
     )
 
 
@@ -123,6 +125,7 @@ def describe_vectors(
         num_layers=embedder.num_layers if choice.keeps_all else None,
         vector_dim=embedder.vector_dim,
         precision=str(embedder.precision),
+        kernel=embedder.kernel,
     )
 
 

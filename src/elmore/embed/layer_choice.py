@@ -1,10 +1,9 @@
-"""Which layers a vector is made of: all of them, one, their average, or a task's trained mix.
+"""Which layers a vector is made of: all of them, one, their average, or a weighted sum.
 
 Shapes: L layers, N tokens, D one layer's vector.
 """
 
 import copy
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ from elmore.model.scalar_mix import ScalarMix
 
 ALL, AVERAGE, TOP = "all", "average", "top"
 
-Layers = str | int | np.integer[Any] | ScalarMix | Sequence[float]
+Layers = str | int | np.integer[Any] | ScalarMix
 
 
 class LayerChoice:
@@ -33,8 +32,7 @@ class LayerChoice:
         elif isinstance(layers, str | int | np.integer):
             self.layer = _read_number(layers, num_layers=num_layers)
         else:
-            weights = _read_weights(layers)
-            self.mix = ScalarMix(num_layers=len(weights), initial_weights=weights).eval()
+            raise ConfigError(_explain_other(layers, num_layers=num_layers))
         if self.mix is not None and len(self.mix.weights) != num_layers:
             raise ConfigError(
                 f"this mix weighs {len(self.mix.weights)} layers but the model has {num_layers}; "
@@ -74,18 +72,19 @@ class LayerChoice:
         return layers
 
 
-def _read_weights(layers: Any) -> list[float]:
-    """Check weights for a mix; anything else that is no choice of layers ends up here too."""
-    try:
-        weights = [float(weight) for weight in layers] if not isinstance(layers, bytes) else []
-    except (TypeError, ValueError):
-        weights = []
-    if not weights or not np.isfinite(weights).all():
-        raise ConfigError(
-            f"layers is {layers!r:.60}; choose all, average, top, a layer's number, a ScalarMix or "
-            "one finite weight a layer"
+def _explain_other(layers: object, *, num_layers: int) -> str:
+    """Say what to give instead of something that is no choice of layers."""
+    if not hasattr(layers, "__len__") or isinstance(layers, bytes | dict):
+        return (
+            f"mix is {layers!r:.60}; choose all, average, top, a layer's number from 0 to "
+            f"{num_layers - 1} or a ScalarMix"
         )
-    return weights
+    return (
+        f"mix is {layers!r:.60}, which could be layer numbers or weights; for a weighted sum give "
+        "ScalarMix.from_weights([...]), for the numbers inside a softmax "
+        f"ScalarMix(num_layers={num_layers}, initial_weights=[...]), and to pick several layers "
+        "take them from layers() or mix='all'"
+    )
 
 
 def _read_number(layers: str | int | np.integer[Any], *, num_layers: int) -> int:

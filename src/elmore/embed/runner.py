@@ -4,9 +4,10 @@ Shapes: L layers, D both directions of one layer, N tokens of a batch, markers i
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from elmore.config import StatePolicy
+from elmore.embed.batch_pool import BatchPool
 from elmore.embed.layer_choice import LayerChoice
 from elmore.embed.plan import chain_documents, cut_batches, cut_windows
 from elmore.embed.token_cache import TokenCache
@@ -100,10 +102,8 @@ class Runner:
                         state = batches.run_rows(state, rows=rows)
                 yield Window(sentences=window, vectors=batches.collect(), state=state)
 
-    def _open_pool(self) -> AbstractContextManager[Executor | None]:
-        if self.num_parallel == 1:
-            return nullcontext()
-        return ThreadPoolExecutor(self.num_parallel, thread_name_prefix="elmore-batch")
+    def _open_pool(self) -> AbstractContextManager[BatchPool | None]:
+        return nullcontext() if self.num_parallel == 1 else BatchPool(self.num_parallel)
 
     def _check(self, sentences: Iterable[Tokens], *, num_before: int) -> Iterator[Tokens]:
         for number, sentence in enumerate(sentences, start=num_before + 1):
@@ -121,7 +121,7 @@ class _Batches:
     """The batches of one window, and the vectors they gave."""
 
     def __init__(
-        self, runner: Runner, window: list[Tokens], choice: LayerChoice, pool: Executor | None
+        self, runner: Runner, window: list[Tokens], choice: LayerChoice, pool: BatchPool | None
     ) -> None:
         self.runner = runner
         self.window = window
@@ -187,7 +187,9 @@ class _Batches:
         """Run batches that do not wait for each other, each the places and state of sentences."""
         if self.pool is None or len(batches) <= 1:
             return [self._run(places, state) for places, state in batches]
-        futures = [self.pool.submit(self._run, places, state) for places, state in batches]
+        futures: list[Future[BiLMState]] = [
+            self.pool.submit(partial(self._run, places, state)) for places, state in batches
+        ]
         try:
             return [future.result() for future in futures]
         finally:

@@ -36,7 +36,7 @@ class TokenCache:
     ) -> None:
         self.encoder = encoder
         self._speller = speller
-        self._size = size
+        self.size = size
         self._places: OrderedDict[str, int] = OrderedDict()
         self._free: list[int] = []
         self._lock = Lock()  # a server's threads share one table
@@ -77,10 +77,15 @@ class TokenCache:
         self.__dict__.update(state, _lock=Lock())
         _caches.add(self)
 
-    def begin_anew_after_fork(self) -> None:
-        """Let go of a lock whose owner is not in this process; what it was changing may be half."""
-        if self._lock.locked():
-            self._lock = Lock()
+    def reset_after_fork(self) -> None:
+        """Take a new lock: the threads that had or awaited the old one are not in this process.
+
+        A lock that looks free may not be: a thread that has got it marks it as locked only when it
+        has the interpreter's lock too. But then that thread has not changed the table yet.
+        """
+        was_locked = self._lock.locked()
+        self._lock = Lock()
+        if was_locked:  # the table may be half changed
             self._places.clear()
             self._free = list(range(NUM_MARKERS, len(self._vectors)))
 
@@ -89,7 +94,7 @@ class TokenCache:
         capacity = len(self._vectors) - NUM_MARKERS
         if num_wanted + len(self._places) <= capacity:
             return
-        wanted = min(max(2 * capacity, num_wanted + len(self._places), 256), self._size)
+        wanted = min(max(2 * capacity, num_wanted + len(self._places), 256), self.size)
         wanted = max(wanted, num_wanted)
         if wanted > capacity:
             grown = self._vectors.new_empty((NUM_MARKERS + wanted, self._vectors.shape[1]))
@@ -135,10 +140,10 @@ def _as_bytes(table: Tensor) -> NDArray[np.uint8]:
     return table.view(torch.uint8).numpy()
 
 
-def _begin_anew_after_fork() -> None:
+def _reset_after_fork() -> None:
     for cache in list(_caches):
-        cache.begin_anew_after_fork()
+        cache.reset_after_fork()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_begin_anew_after_fork)
+    os.register_at_fork(after_in_child=_reset_after_fork)

@@ -60,6 +60,7 @@ class VectorHeader:
     num_layers: int | None  # None: one mixed vector a token
     vector_dim: int
     precision: str = "f32"  # of the weights; files without it are of that
+    kernel: str | None = None  # what computed: avx2, ..., torch; None in files without it
 
     def __post_init__(self) -> None:
         if self.dtype not in ("float32", "float16"):

@@ -7,6 +7,8 @@ libraries, such as those built with sanitizers.
 import ctypes
 import logging
 import os
+import platform
+import sys
 from ctypes import POINTER, c_float, c_int32, c_int64, c_void_p
 from dataclasses import dataclass
 from enum import IntFlag
@@ -18,6 +20,12 @@ from elmore.errors import ConfigError
 logger = logging.getLogger(__name__)
 
 TORCH = "torch"
+
+# Without the cache: pip keeps wheels that it built, those without kernels too.
+REBUILD = (
+    "To build the kernels, install a C++ compiler and run: pip install --force-reinstall "
+    "--no-deps --no-cache-dir --no-binary elmore elmore"
+)
 
 # Changes together with elmore_interface() of exports.cpp.
 _INTERFACE = 1
@@ -118,8 +126,17 @@ class Kernel:
 
 
 def find_kernel() -> Kernel | None:
-    """Return the kernel to compute with, or None for torch."""
-    return _find_kernel(os.environ.get("ELMORE_KERNEL") or None, _folder())
+    """Return the kernel to compute with, or None for torch; say once if there is none."""
+    folder = _folder()
+    choice = _choose(chosen_by_hand(), folder)
+    # Of several threads, one finds its own object there; a lock could be held in a fork.
+    if choice.reason and _noted.setdefault(folder, mark := object()) is mark:
+        logger.warning(
+            "note: %s, so torch computes: the same vectors, several times slower%s",
+            choice.reason,
+            f". {choice.remedy}" if choice.remedy else "",
+        )
+    return choice.kernel
 
 
 def load_kernel(name: str) -> Kernel:
@@ -139,16 +156,63 @@ def describe_kernel() -> str:
     return TORCH if kernel is None else kernel.name
 
 
+def chosen_by_hand() -> str | None:
+    """Return what ELMORE_KERNEL asks for, if anything."""
+    return os.environ.get("ELMORE_KERNEL") or None
+
+
+@dataclass(frozen=True, kw_only=True)
+class KernelReport:
+    """What there is to compute with on this machine."""
+
+    used: str | None  # None: what ELMORE_KERNEL asks for is not there
+    reason: str  # why no native kernel is used, and what to do; empty if one is, or by choice
+    built: list[str]
+    usable: list[str]
+    features: list[str] | None  # of the CPU; None without the library that finds them
+
+
+def report_kernels() -> KernelReport:
+    """Return which kernels were built, which of them can be used here, and which one is."""
+    folder = _folder()
+    try:
+        choice = _choose(chosen_by_hand(), folder)
+    except ConfigError as error:
+        used, reason = None, str(error)
+    else:
+        used = TORCH if choice.kernel is None else choice.kernel.name
+        reason = ". ".join(filter(None, [choice.reason, choice.remedy]))
+    features = _cpu_features(folder)
+    return KernelReport(
+        used=used,
+        reason=reason,
+        built=[name for name in _NEEDS if _library_path(folder, name)],
+        usable=[
+            name
+            for name, needs in _NEEDS.items()
+            if features is not None and needs in features and _load(name, folder)
+        ],
+        features=None if features is None else [str(flag.name).lower() for flag in features],
+    )
+
+
 def check(status: int) -> None:
     """Raise what a native function reports."""
     if status:
         raise MemoryError("there is not enough memory for this batch")
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Choice:
+    kernel: Kernel | None
+    reason: str = ""  # why there is no kernel, if none was asked for
+    remedy: str = ""
+
+
 @cache
-def _find_kernel(choice: str | None, folder: Path) -> Kernel | None:
+def _choose(choice: str | None, folder: Path) -> _Choice:
     if choice == TORCH:
-        return None
+        return _Choice(kernel=None)
     if choice not in _CHOICES:
         raise ConfigError(f"ELMORE_KERNEL is {choice!r}; choose avx512, avx2 or torch")
     features = _cpu_features(folder)
@@ -156,17 +220,27 @@ def _find_kernel(choice: str | None, folder: Path) -> Kernel | None:
     for name in usable:
         kernel = _load(name, folder)
         if kernel is not None:
-            return kernel
-    if features is None:
-        reason = "the native kernels were not built for this machine"
+            return _Choice(kernel=kernel)
+    remedy = ""
+    if features is None and not _can_be_built():
+        reason = "there are no native kernels for this system (only for x86-64 Linux and macOS)"
+    elif features is None:
+        reason, remedy = "the native kernels were not built for this machine", REBUILD
     elif usable:
-        reason = f"there is no library {usable[0]} that can be loaded"
+        reason, remedy = f"there is no library {usable[0]} that can be loaded", REBUILD
     else:
         reason = f"this CPU has no {choice or 'avx2'}"
     if choice is not None:  # what is asked for by name must be there
         raise ConfigError(f"ELMORE_KERNEL is {choice!r}, but {reason}; choose torch or unset it")
-    logger.warning("note: %s, so torch computes: the same vectors, several times slower", reason)
-    return None
+    return _Choice(kernel=None, reason=reason, remedy=remedy)
+
+
+_noted: dict[Path, object] = {}  # the folders that a note was written about
+
+
+def _can_be_built() -> bool:
+    """Whether setup.py builds kernels on a system like this."""
+    return platform.machine().lower() in {"x86_64", "amd64"} and sys.platform != "win32"
 
 
 def _folder() -> Path:

@@ -12,7 +12,7 @@ from typing import Any, Self
 import torch
 from torch import Tensor, nn
 
-from elmore.kernels.library import Kernel, find_kernel
+from elmore.kernels.library import TORCH, Kernel, find_kernel
 from elmore.kernels.reading import PackedReader, Reading
 from elmore.kernels.threads import run_together_in_torch
 from elmore.kernels.training import train_layer
@@ -114,6 +114,15 @@ class BiLM(nn.Module):
         weights = itertools.chain(self.parameters(), self.buffers())
         is_plain = all(w.dtype == torch.float32 and w.device.type == "cpu" for w in weights)
         return find_kernel() if is_plain and self._has_plain_layers() else None
+
+    @property
+    def kernel_name(self) -> str:
+        """What computes: a kernel's name, or torch and, unless it is the CPU, the device."""
+        kernel = self.find_kernel()
+        if kernel is not None:
+            return kernel.name
+        device = self.initial_hidden.device.type
+        return TORCH if device == "cpu" else f"{TORCH}-{device}"
 
     def _has_plain_layers(self) -> bool:
         """Whether no layer was wrapped, replaced or given a hook, which a kernel would pass by."""

@@ -93,6 +93,11 @@ class PackedBiLM:
             precision=precision,
         )
 
+    @property
+    def kernel_name(self) -> str:
+        """The kernel that computes."""
+        return self._lstms.kernel_name
+
     def initial_state(self, num_sentences: int) -> BiLMState:
         """Return the state in which sentences begin."""
         return repeat_state(self.initial_hidden, self.initial_cell, num_sentences)

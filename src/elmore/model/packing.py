@@ -11,6 +11,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from elmore.text.batches import NUM_MARKERS
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Packing:
@@ -59,3 +61,12 @@ def to_padded(flat: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
     padded = flat.new_zeros((*flat.shape[:-2], *mask.shape, flat.shape[-1]))
     padded[..., mask, :] = flat
     return padded, mask
+
+
+def drop_markers(flat: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+    """Spread (..., N, D) over (..., B, T, D) without the marks around sentences; and the mask."""
+    ends = lengths.cumsum(0)
+    is_token = torch.ones(flat.shape[-2], dtype=torch.bool)
+    is_token[ends - 1] = False
+    is_token[ends - lengths] = False
+    return to_padded(flat[..., is_token.to(flat.device), :], lengths - NUM_MARKERS)

@@ -1,13 +1,25 @@
 """Weigh the layers of a biLM into one vector per token (Peters et al., 2018, eq. 1)."""
 
 from collections.abc import Sequence
+from math import fsum, isfinite, log
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
 
+from elmore.errors import ConfigError
+
+# e to this power is 0 in every precision, and the number itself is exact in every one.
+LOG_OF_ZERO = -1000.0
+FLOAT32_MAX = torch.finfo(torch.float32).max
+
 
 class ScalarMix(nn.Module):
-    """`scale * sum(softmax(weights)[k] * layers[k])`; a task learns `weights` and `scale`."""
+    """`scale * sum(softmax(weights)[k] * layers[k])`; a task learns `weights` and `scale`.
+
+    `initial_weights` are the numbers inside the softmax. For a weighted sum with known weights use
+    `ScalarMix.from_weights`.
+    """
 
     def __init__(
         self,
@@ -32,6 +44,36 @@ class ScalarMix(nn.Module):
         self.scale = nn.Parameter(torch.ones(()), requires_grad=trainable)
         self.normalizes = normalizes
         self.dropout = nn.Dropout(dropout)
+
+    @classmethod
+    def from_weights(
+        cls,
+        weights: Sequence[float],
+        *,
+        normalizes: bool = False,
+        trainable: bool = True,
+        dropout: float = 0.0,
+    ) -> Self:
+        """Return the mix that computes `sum(weights[k] * layers[k])`, to float32 rounding.
+
+        The weights need not add up to 1. All must have the same sign, because softmax gives
+        positive shares and there is one scale. A weight of 0 stays 0 in training.
+
+        >>> ScalarMix.from_weights([0.5, 2.0])(torch.tensor([[10.0], [1.0]])).tolist()
+        [7.0]
+        """
+        numbers = _read_weights(weights)
+        total = fsum(numbers)
+        mix = cls(
+            num_layers=len(numbers),
+            normalizes=normalizes,
+            initial_weights=[_log_share(number, total=total) for number in numbers],
+            trainable=trainable,
+            dropout=dropout,
+        )
+        with torch.no_grad():
+            mix.scale.fill_(total)
+        return mix
 
     def forward(self, layers: Tensor | Sequence[Tensor], mask: Tensor | None = None) -> Tensor:
         """Mix (L, ..., D) into (..., D); `mask` (...) tells which positions layer norm counts."""
@@ -59,3 +101,29 @@ class ScalarMix(nn.Module):
         mean = real.mean()
         variance = (real - mean).square().mean()
         return (layer - mean) / torch.sqrt(variance + 1e-12)
+
+
+def _read_weights(weights: Any) -> list[float]:
+    """Return the weights of a sum as numbers; refuse those that no mix has."""
+    listed = weights.tolist() if isinstance(weights, Tensor) else weights
+    try:
+        numbers = [] if isinstance(listed, str | bytes) else [float(weight) for weight in listed]
+    except (TypeError, ValueError, OverflowError):
+        numbers = []
+    # The scale, their sum, is kept in single precision.
+    if not numbers or not all(map(isfinite, numbers)) or abs(fsum(numbers)) > FLOAT32_MAX:
+        raise ConfigError(
+            f"weights is {weights!r:.60}; give one finite number per layer, such as [0.2, 0.3, 0.5]"
+        )
+    if min(numbers) < 0 < max(numbers):
+        raise ConfigError(
+            f"weights is {weights!r:.60}, with numbers of both signs, which a ScalarMix cannot "
+            "have; get all layers with layers() and add them up yourself"
+        )
+    return numbers
+
+
+def _log_share(weight: float, *, total: float) -> float:
+    """Return what softmax turns into a weight's share of the total."""
+    share = weight / total if total else 1.0
+    return max(log(share), LOG_OF_ZERO) if share > 0 else LOG_OF_ZERO

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from elmore.errors import DataError
 from elmore.text.characters import Alphabet
+from elmore.text.tokens import parse_sentence
 from elmore.text.vocabulary import WordLookup
 
 # The markers have the first two places among the distinct tokens of every batch.
@@ -87,6 +88,7 @@ def make_batch(sentences: Sequence[Sequence[str]], speller: Speller) -> Batch:
     """Put markers around each sentence and spell each distinct token once."""
     for sentence in sentences:
         refuse_string(sentence)
+        parse_sentence(sentence)  # refuses what is not tokens
     distinct = dict.fromkeys(chain.from_iterable(sentences))
     places = {token: place for place, token in enumerate(distinct, start=NUM_MARKERS)}
     lengths = [len(sentence) + NUM_MARKERS for sentence in sentences]

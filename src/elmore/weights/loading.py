@@ -5,9 +5,9 @@ from pathlib import Path
 from elmore.errors import ModelError
 from elmore.weights.bilm_tf import HDF5_SUFFIXES, OPTIONS, TOKEN_EMBEDDINGS, read_bilm_tf
 from elmore.weights.elmo_model import ElmoModel
-from elmore.weights.hub import find_folder
 from elmore.weights.json_file import read_json
 from elmore.weights.many_langs import read_many_langs
+from elmore.weights.model_source import ModelSource, find_source
 
 DEFAULT_MODEL = Path(__file__).parents[1] / "models" / "english"
 
@@ -25,14 +25,26 @@ def load_model(
     `options` (else found beside the weights), `token_embeddings` and `vocabulary` go with HDF5.
     Without a source, it is the model that comes with elmore.
     """
-    if source is None:
-        if options or token_embeddings or vocabulary:
-            raise ModelError("options, token embeddings and vocabulary need weights; name a model")
+    return read_source(
+        find_source(
+            source,
+            options=options,
+            token_embeddings=token_embeddings,
+            vocabulary=vocabulary,
+            revision=revision,
+        )
+    )
+
+
+def read_source(source: ModelSource) -> ElmoModel:
+    """Load the model that a source names."""
+    if source.is_default:
         return default_model()
-    path = find_folder(source, **({"revision": revision} if revision else {}))
+    path = source.find()
+    has_more = source.options or source.token_embeddings or source.vocabulary
     is_model_folder = (path / "model.safetensors").exists()
     if is_model_folder or (path / "encoder.pkl").exists():
-        if options or token_embeddings or vocabulary:
+        if has_more:
             raise ModelError(
                 f"{path} has all it needs; options, token embeddings and a vocabulary go with "
                 "HDF5 weights only"
@@ -41,9 +53,9 @@ def load_model(
     weights = _find_weights(path)
     return read_bilm_tf(
         weights,
-        Path(options) if options else _find_options(weights),
-        token_embeddings_path=Path(token_embeddings) if token_embeddings else None,
-        vocabulary_path=Path(vocabulary) if vocabulary else None,
+        Path(source.options) if source.options else _find_options(weights),
+        token_embeddings_path=Path(source.token_embeddings) if source.token_embeddings else None,
+        vocabulary_path=Path(source.vocabulary) if source.vocabulary else None,
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from torch import Tensor, nn
 
-from elmore.model.elmo import drop_markers
+from elmore.model.packing import drop_markers
 from elmore.weights.elmo_model import ElmoModel
 
 

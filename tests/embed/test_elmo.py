@@ -3,7 +3,9 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from elmore.model.elmo import Elmo, drop_markers
+from elmore.embed.elmo import Elmo
+from elmore.errors import ConfigError, DataError, ModelError
+from elmore.weights.loading import load_model
 from tests import reference, tiny
 
 SENTENCES = [["a", "bank"], ["the", "river", "bank", "."], []]
@@ -166,11 +168,56 @@ def test_policy_document_forgets_where_a_document_starts():
         elmo(batch)
 
 
-def test_the_marks_around_every_sentence_are_dropped():
-    flat = torch.arange(2 * 9, dtype=torch.float32).reshape(2, 9, 1)  # two layers
-    padded, mask = drop_markers(flat, torch.tensor([4, 2, 3]))
-    assert mask.tolist() == [[True, True], [False, False], [True, False]]
-    assert padded[..., 0].tolist() == [
-        [[1, 2], [0, 0], [7, 0]],
-        [[10, 11], [0, 0], [16, 0]],
-    ]
+def test_a_model_or_its_path_does_as_well_as_its_bilm(tmp_path):
+    model = tiny.model()
+    model.save_pretrained(tmp_path / "model")
+    alone = Elmo(model.bilm, dropout=0.0, num_representations=2, projection_dim=3)
+    wanted = Elmo(model.bilm, dropout=0.0)(model.batch(SENTENCES)).representations[0]
+    for given in (model, tmp_path / "model", str(tmp_path / "model")):
+        elmo = Elmo(given, dropout=0.0)
+        assert torch.equal(elmo(model.batch(SENTENCES)).representations[0], wanted)
+        like = Elmo(given, dropout=0.0, num_representations=2, projection_dim=3)
+        assert list(like.state_dict()) == list(alone.state_dict())
+    assert load_model(tmp_path / "model").fingerprint() == model.fingerprint()
+
+
+def test_tokenized_sentences_do_as_well_as_their_batch():
+    model = tiny.model(tiny.word_and_char_config())
+    elmo = Elmo(model, dropout=0.0)
+    wanted = elmo(model.batch(SENTENCES)).representations[0]
+    assert torch.equal(elmo(SENTENCES).representations[0], wanted)
+    assert torch.equal(elmo(iter(SENTENCES)).representations[0], wanted)
+    moved = elmo.double()
+    assert moved(SENTENCES).representations[0].dtype == torch.float64
+
+
+@pytest.mark.parametrize("given", [None, 3, tiny.byte_config(), torch.nn.Linear(1, 1)])
+def test_what_is_no_model_is_named(given):
+    with pytest.raises(ConfigError, match=r"where a model was wanted; give load_model"):
+        Elmo(given)
+
+
+def test_a_missing_or_released_model_is_named(tmp_path):
+    with pytest.raises(ModelError, match="there is no model at"):
+        Elmo(tmp_path / "nothing")
+    model = tiny.model()
+    model.release_weights()
+    with pytest.raises(ModelError, match="load_model"):
+        Elmo(model)
+
+
+def test_what_are_no_sentences_is_named():
+    model = tiny.model()
+    with pytest.raises(ConfigError, match=r"biLM alone.*Elmo\(model\).*model\.batch"):
+        Elmo(model.bilm)([["a", "list"]])
+    elmo = Elmo(model)
+    for given in ("one string", torch.zeros(2, 3), None, 5):
+        with pytest.raises(DataError, match="where sentences were wanted; give lists of tokens"):
+            elmo(given)
+    with pytest.raises(DataError, match="where a list of tokens was wanted"):
+        elmo(["a string in a list"])
+    for given in ([[1, 2]], [[["a"]]], [None]):
+        with pytest.raises(DataError, match="must be a str"):
+            elmo(given)
+        with pytest.raises(DataError, match="must be a str"):
+            model.batch(given)

@@ -1,27 +1,31 @@
-"""The part that a task network contains: a biLM, frozen or not, and one learned mix a place of use.
+"""The part that a task network contains: a biLM, frozen or not, and a learned mix per place of use.
 
 Shapes: B sentences, T tokens of the longest, D both directions or the projection.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Self
 
 import torch
 from torch import Tensor, nn
 
 from elmore.config import StatePolicy
+from elmore.errors import ConfigError, DataError
 from elmore.model.bilm import BiLM
-from elmore.model.packing import to_padded
+from elmore.model.packing import drop_markers, to_padded
 from elmore.model.scalar_mix import ScalarMix
 from elmore.model.state import BiLMState, RowMemory
-from elmore.text.batches import NUM_MARKERS, Batch
+from elmore.text.batches import Batch, Speller, make_batch
+from elmore.weights.elmo_model import ElmoModel
+from elmore.weights.loading import load_model
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ElmoOutput:
-    """One tensor a place of use, and which of its positions are tokens."""
+    """One tensor per place of use, and which of its positions are tokens."""
 
     representations: list[Tensor]  # each (B, T, D), zero where there is no token
     mask: Tensor  # (B, T) bool
@@ -30,12 +34,14 @@ class ElmoOutput:
 class Elmo(nn.Module):
     """Give a task network its ELMo vectors, for its input, its output or both.
 
-    Each of the `num_representations` has a mix of its own; the biLM runs once for all.
+    `model` is a model from `load_model`, or anything that `load_model` takes: a path or a hub id.
+    A biLM alone will do, but then `forward` takes batches only. Each of the `num_representations`
+    has a mix of its own; the biLM runs once for all.
     """
 
     def __init__(
         self,
-        bilm: BiLM,
+        model: ElmoModel | BiLM | str | Path,
         *,
         num_representations: int = 1,
         trains_bilm: bool = False,
@@ -50,6 +56,9 @@ class Elmo(nn.Module):
         super().__init__()
         if num_representations < 1:
             raise ValueError(f"num_representations is {num_representations}; give at least 1")
+        loaded = load_model(model) if isinstance(model, str | Path) else model
+        # The model itself would bring other names into the state dict.
+        bilm, self.speller = _take_apart(loaded)
         self.bilm = bilm
         self.trains_bilm = trains_bilm
         bilm.requires_grad_(trains_bilm)
@@ -82,8 +91,17 @@ class Elmo(nn.Module):
             self.bilm.eval()
         return self
 
-    def forward(self, batch: Batch, *, starts_document: Tensor | None = None) -> ElmoOutput:
-        """Represent sentences; policy `document` asks which of them (B,) begin a document."""
+    def forward(
+        self,
+        sentences: Batch | Sequence[Sequence[str]],
+        *,
+        starts_document: Tensor | None = None,
+    ) -> ElmoOutput:
+        """Represent tokenized sentences, or a batch of them that `ElmoModel.batch` made.
+
+        Policy `document` needs to know which of the sentences (B,) begin a document.
+        """
+        batch = sentences if isinstance(sentences, Batch) else self._make_batch(sentences)
         with nullcontext() if self.trains_bilm else torch.no_grad():
             output = self.bilm(batch, self._begin(len(batch.lengths), starts_document))
         if self.state is not StatePolicy.RESET:
@@ -105,6 +123,19 @@ class Elmo(nn.Module):
         """Let every row begin anew under the policies that carry state."""
         self._memory.forget()
 
+    def _make_batch(self, sentences: Iterable[Sequence[str]]) -> Batch:
+        if isinstance(sentences, str | bytes | Tensor) or not isinstance(sentences, Iterable):
+            raise DataError(
+                f"got {_describe(sentences)} where sentences were wanted; give lists of tokens, "
+                "such as [['A', 'sentence', '.']], or model.batch(sentences)"
+            )
+        if self.speller is None:
+            raise ConfigError(
+                "this Elmo was made from a biLM alone, which has no list of characters; make it "
+                "from the model, Elmo(model), or give it batches, model.batch(sentences)"
+            )
+        return make_batch(list(sentences), self.speller).to(self.bilm.initial_hidden.device)
+
     def _begin(self, num_sentences: int, starts_document: Tensor | None) -> BiLMState:
         initial = self.bilm.initial_state(num_sentences)
         if self.state is StatePolicy.RESET:
@@ -124,10 +155,18 @@ class Elmo(nn.Module):
         return to_padded(flat, lengths) if self.keeps_markers else drop_markers(flat, lengths)
 
 
-def drop_markers(flat: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-    """Spread (..., N, D) over (..., B, T, D) without the marks around sentences; and the mask."""
-    ends = lengths.cumsum(0)
-    is_token = torch.ones(flat.shape[-2], dtype=torch.bool)
-    is_token[ends - 1] = False
-    is_token[ends - lengths] = False
-    return to_padded(flat[..., is_token.to(flat.device), :], lengths - NUM_MARKERS)
+def _take_apart(model: object) -> tuple[BiLM, Speller | None]:
+    """Return the biLM of a model, and what spells tokens for it."""
+    if isinstance(model, BiLM):
+        return model, None
+    if isinstance(model, ElmoModel):
+        model.require_weights()
+        return model.bilm, model.speller
+    raise ConfigError(
+        f"got {_describe(model)} where a model was wanted; give load_model(...), a path, a hub id "
+        "or a BiLM"
+    )
+
+
+def _describe(given: object) -> str:
+    return f"the text {given!r:.40}" if isinstance(given, str) else f"a {type(given).__name__}"

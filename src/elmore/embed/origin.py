@@ -1,0 +1,45 @@
+"""Where an embedder's model came from, so that its pickle can be small and checked."""
+
+from dataclasses import dataclass
+
+import torch
+
+from elmore.errors import ConfigError, ModelError
+from elmore.weights.elmo_model import ElmoModel
+from elmore.weights.loading import read_source
+from elmore.weights.model_source import ModelSource
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Origin:
+    """The files of a model, and the fingerprint of the weights that they held."""
+
+    source: ModelSource
+    fingerprint: str
+
+    def read_again(self) -> ElmoModel:
+        """Load the model again, and refuse another in its place."""
+        try:
+            model = read_source(self.source)
+        except ModelError as error:
+            raise ModelError(
+                f"this embedder was loaded from {self.source}, and its model cannot be loaded "
+                f"again: {error}"
+            ) from error
+        if model.fingerprint() != self.fingerprint:
+            raise ModelError(
+                f"the model at {self.source} has changed since this embedder was pickled; load it "
+                "again with elmore.load, or put the earlier model back"
+            )
+        return model
+
+
+def move_model(model: ElmoModel, device: str | torch.device) -> ElmoModel:
+    """Put a model on a device, and refuse one that cannot compute."""
+    try:
+        model = model.to(device)
+        model.bilm.initial_cell.sum().item()  # a device that cannot compute fails here
+    except (AssertionError, RuntimeError) as error:  # what torch raises for a missing device
+        reason = str(error).splitlines()[0]
+        raise ConfigError(f"device {device!r} cannot be used: {reason}; choose cpu") from error
+    return model

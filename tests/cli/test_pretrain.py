@@ -140,6 +140,29 @@ def test_a_mistake_is_one_sentence_and_leaves_nothing(folder, elmore_command, ar
     assert not (folder / "run" / "checkpoints").exists()
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "corpus.json",
+        "vocabulary.txt",
+        "counts.bin",
+        "word_ids.bin",
+        "train_segments.bin",
+        "heldout_documents.bin",
+        "shards/00000000.safetensors",
+    ],
+)
+def test_a_damaged_corpus_is_refused_before_anything_is_written(folder, elmore_command, name):
+    path = folder / "corpus" / name
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-9] + bytes([whole[-9] ^ 1]) + whole[-8:])
+    result = train(elmore_command, folder)
+    assert (result.status, result.out) == (2, "")
+    assert len(result.err.splitlines()) == 1
+    assert f"{path} is damaged" in result.err
+    assert not (folder / "run").exists()
+
+
 def test_fine_tuning_into_a_folder_of_other_things_is_refused(folder, elmore_command):
     assert train(elmore_command, folder).status == 0
     (folder / "mine").mkdir()

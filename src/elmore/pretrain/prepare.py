@@ -18,13 +18,12 @@ from elmore.pretrain.corpus_folder import (
     changed,
     check_job,
     hold_folder,
-    read_summary,
     remove_leftovers,
     shard_path,
     throw_away,
-    write_json,
 )
 from elmore.pretrain.corpus_index import ShardRow, count_words, write_index
+from elmore.pretrain.corpus_summary import read_summary, write_summary
 from elmore.pretrain.parts import choose_split
 from elmore.pretrain.prepare_progress import OnProgress, ProgressCounter
 from elmore.pretrain.prepare_settings import BadBytesPolicy, PrepareSettings
@@ -159,15 +158,16 @@ def _find_shard(chunk: Chunk, maker: ShardMaker) -> ShardFacts | None:
     if not path.exists():
         return None
     try:
-        facts = Shard(path).facts
+        shard = Shard(path)
     except DataError:
         return None
+    facts = shard.facts
     if (facts.source_bytes, facts.source_crc32) != (chunk.num_bytes, chunk.checksum):
         excerpt = chunk.excerpts[0].excerpt
         place = f"{excerpt.name}, from line {excerpt.first_line}"
         raise changed(maker.folder, f"{place} on, is not what it was")
     is_refused = facts.num_bad and maker.bad_bytes is BadBytesPolicy.REFUSE
-    return None if is_refused else facts
+    return None if is_refused or shard.find_damage() is not None else facts
 
 
 def _no_text(texts: Sequence[Source]) -> _NoTextError:
@@ -219,4 +219,4 @@ def _finish(
         max_missed=max_missed,
     )
     remove_leftovers(folder)
-    write_json(folder / SUMMARY, summary)
+    write_summary(folder, summary)

@@ -1,6 +1,5 @@
 """What corpus.json and job.json say about how a corpus was made."""
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from itertools import islice
@@ -10,6 +9,7 @@ from typing import Any
 from elmore.errors import ConfigError
 from elmore.pretrain.corpus_folder import FILES, hash_file
 from elmore.pretrain.corpus_index import PartTotals
+from elmore.pretrain.corpus_summary import find_fingerprint
 from elmore.pretrain.prepare_settings import PrepareSettings
 from elmore.pretrain.shard_workers import MAX_BAD_PLACES
 from elmore.pretrain.shards import ShardFacts
@@ -64,11 +64,9 @@ def describe_corpus(
         name: {"bytes": (folder / name).stat().st_size, "sha256": hash_file(folder / name)}
         for name in FILES
     }
-    checksums = [str(entry["sha256"]) for entry in files.values()]
-    checksums += [shard.sha256 for shard in facts]
     bad_bytes = _describe_bad_bytes(facts, inputs)
     return {
-        "fingerprint": hashlib.sha256("\n".join(checksums).encode()).hexdigest(),
+        "fingerprint": find_fingerprint(files, facts),
         "settings": describe_settings(settings),
         "inputs": inputs,
         "vocabulary_size": num_words,

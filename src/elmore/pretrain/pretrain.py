@@ -1,5 +1,6 @@
 """Pretraining from beginning to end: a corpus and settings in, a model folder out."""
 
+import time
 from collections.abc import Callable
 from contextlib import nullcontext, suppress
 from pathlib import Path
@@ -24,6 +25,9 @@ from elmore.pretrain.run import CHECKPOINTS, LostProcessError, Run, lock_run
 from elmore.pretrain.settings import PretrainSettings
 from elmore.pretrain.stopping import StoppedError, stopping_at_once
 from elmore.weights.elmo_model import ElmoModel
+
+# Checking a corpus is worth showing if it takes longer.
+SECONDS_BEFORE_STAGE = 2.0
 
 
 class NoObserver:
@@ -61,6 +65,7 @@ def pretrain_model(
     """
     folder = Path(folder)
     group = Group(device=read_device(device))
+    observer = observer if observer is not None and group.is_first else NoObserver()
     release: Callable[[], None] | None = None
     try:
         opened = group.all_do(
@@ -70,6 +75,7 @@ def pretrain_model(
         if make_parts is None:
             # A mistake in the settings is to be found before anything is written.
             group.all_do(lambda: make_config(settings, opened))
+        group.all_do(lambda: _check_shards(opened, group, observer))
         release = group.first_does(lambda: lock_run(folder))
         run = group.all_do(
             lambda: Run(
@@ -77,7 +83,7 @@ def pretrain_model(
                 opened,
                 folder,
                 group=group,
-                observer=observer if observer is not None and group.is_first else NoObserver(),
+                observer=observer,
                 make_parts=None if make_parts is None else lambda: make_parts(opened),
             )
         )
@@ -104,6 +110,17 @@ def pretrain_model(
         if release is not None:
             release()
     return report if group.is_first else None
+
+
+def _check_shards(corpus: Corpus, group: Group, observer: RunObserver) -> None:
+    """Find damage now, not after hours of training; the processes of a machine share the work."""
+    started = time.monotonic()
+
+    def show(num_done: int, num_shards: int) -> None:
+        if time.monotonic() - started > SECONDS_BEFORE_STAGE:
+            observer.on_stage("checking the corpus", num_done / num_shards)
+
+    corpus.check_shards(place=local_rank(), of=group.num_local, on_shard=show)
 
 
 def _shared(settings: PretrainSettings) -> dict[str, Any]:

@@ -19,7 +19,7 @@ MAP = {
     "build": {"config", "model", "text"},
     "weights": {"atomic_file", "build", "config", "errors", "model", "text"},
     "embed": {"atomic_file", "config", "errors", "model", "text", "weights"},
-    "pretrain": {"atomic_file", "config", "errors", "model", "text", "weights"},
+    "pretrain": {"atomic_file", "config", "errors", "model", "text", "weights", "wording"},
     "tasks": {
         "atomic_file",
         "config",

@@ -127,3 +127,16 @@ def test_a_corpus_of_an_older_version_is_one_line_and_no_error(texts, elmore_com
     assert result.status == 0
     (line,) = result.err.splitlines()
     assert line.startswith("elmore: c/corpus.json was written by an older elmore")
+
+
+def test_a_text_too_short_to_learn_from_is_noted(texts, elmore_command):
+    (texts / "short.txt").write_text("a cat sat down\n")
+    result = elmore_command("prepare", "short.txt", "--out", "c", "--min-count", 1, "--json")
+    assert result.status == 0
+    assert "note: the text to train on is too short to learn from: 4 tokens" in result.err
+    assert any("too short to learn from" in note for note in result.json["notes"])
+    (texts / "rare.txt").write_text(" ".join(f"w{number}" for number in range(40)))
+    result = elmore_command("prepare", "rare.txt", "--out", "rare")
+    assert "note: the vocabulary has no words, only <S>, </S>, <UNK>" in result.err
+    result = elmore_command("prepare", "*.txt", "--out", "enough", "--heldout", 0)
+    assert (result.status, result.err) == (0, "")

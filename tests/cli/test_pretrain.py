@@ -163,6 +163,50 @@ def test_a_damaged_corpus_is_refused_before_anything_is_written(folder, elmore_c
     assert not (folder / "run").exists()
 
 
+@pytest.mark.parametrize(
+    ("text", "min_count", "message"),
+    [
+        (
+            "a b\n",
+            1,
+            "too short to learn from: 2 tokens (4 with sentence markers), fewer than the 5",
+        ),
+        ("a b c d e f\n", 2, "the vocabulary has no words"),
+    ],
+)
+def test_a_corpus_too_small_to_learn_from_is_refused(
+    folder, elmore_command, text, min_count, message
+):
+    assert train(elmore_command, folder).status == 0
+    (folder / "few.txt").write_text(text)
+    prepared = ("--out", folder / "few", "--min-count", min_count)
+    assert elmore_command("prepare", folder / "few.txt", *prepared).status == 0
+    more = ("--corpus", folder / "few", "--out", folder / "few-run")
+    result = train(elmore_command, folder, *more)
+    assert result.status == 2
+    assert message in result.err
+    assert len(result.err.splitlines()) == 1
+    assert not (folder / "few-run").exists()
+
+
+def test_a_text_too_short_to_fine_tune_on_leaves_nothing(folder, elmore_command):
+    assert train(elmore_command, folder).status == 0
+    (folder / "few.txt").write_text("a cat sat down\n")
+    result = elmore_command(
+        "finetune", folder / "few.txt", "-m", folder / "run" / "model", "-o", folder / "ft"
+    )
+    assert result.status == 2
+    assert "too short to learn from: 4 tokens" in result.err
+    assert not (folder / "ft").exists()
+
+
+def test_a_text_shorter_than_a_step_is_noted(folder, elmore_command):
+    result = train(elmore_command, folder, "--set", "training.rows=128")
+    assert result.status == 0
+    assert "note: the text to train on is shorter than one step: " in result.err
+    assert "128 rows of 5 read 640" in result.err
+
+
 def test_fine_tuning_into_a_folder_of_other_things_is_refused(folder, elmore_command):
     assert train(elmore_command, folder).status == 0
     (folder / "mine").mkdir()

@@ -119,6 +119,7 @@ def finetune(
                 document_sentences=document_sentences,
             ),
             restart=restart,
+            window=settings.training.window,
         )
     del start
     display = TrainingDisplay()
@@ -155,11 +156,13 @@ def _prepare(
     *,
     settings: PrepareSettings,
     restart: bool,
+    window: int,
 ) -> "Corpus":
     """Prepare the domain's text with the model's words and its own."""
     from dataclasses import replace  # noqa: PLC0415
 
     from elmore.atomic_file import replace_file  # noqa: PLC0415
+    from elmore.pretrain.enough_text import check_enough_text  # noqa: PLC0415
     from elmore.pretrain.prepare import prepare_corpus  # noqa: PLC0415
     from elmore.pretrain.run import lock_run  # noqa: PLC0415
     from elmore.text.vocabulary import write_entries  # noqa: PLC0415
@@ -182,6 +185,7 @@ def _prepare(
             corpus = prepare_corpus(
                 sources, out / CORPUS, settings=settings, restart=restart, on_progress=on_progress
             )
+        check_enough_text(corpus, window=window)
     except ElmoreError:
         if is_new:
             shutil.rmtree(out)

@@ -13,6 +13,7 @@ from elmore.cli import options
 from elmore.cli.progress import showing_status
 from elmore.errors import DataError
 from elmore.pretrain.prepare_settings import BadBytesPolicy, PrepareSettings
+from elmore.pretrain.settings import TrainingSettings
 from elmore.text.files import TextForm, find_files
 from elmore.text.language import Language
 from elmore.wording import count
@@ -251,12 +252,17 @@ def show_progress() -> Iterator[Any]:
 
 def _report(corpus: "Corpus", *, as_json: bool) -> None:
     """Print what the corpus has."""
+    from elmore.pretrain.enough_text import find_shortage  # noqa: PLC0415  brings numpy
+
     about = corpus.about
-    for note in about["notes"]:
+    shortage = find_shortage(corpus, window=TrainingSettings().window)
+    notes = [*about["notes"], *([] if shortage is None else [shortage])]
+    for note in notes:
         print(f"note: {note}", file=sys.stderr)
     if as_json:
-        names = ("fingerprint", "vocabulary_size", "parts", "bad_bytes", "notes")
-        report = {"folder": str(corpus.folder), **{name: about[name] for name in names}}
+        names = ("fingerprint", "vocabulary_size", "parts", "bad_bytes")
+        facts = {name: about[name] for name in names}
+        report = {"folder": str(corpus.folder), **facts, "notes": notes}
         print(json.dumps(report, ensure_ascii=False))
         return
     from rich.console import Console  # noqa: PLC0415

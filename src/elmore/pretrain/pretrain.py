@@ -18,6 +18,7 @@ from elmore.pretrain.distributed import (
     is_lost,
     local_rank,
 )
+from elmore.pretrain.enough_text import check_enough_text, find_overlap
 from elmore.pretrain.finish import RunReport, finish_run
 from elmore.pretrain.metrics import HeldoutResult, RunObserver, RunProgress
 from elmore.pretrain.network import Softmax, make_config
@@ -75,6 +76,7 @@ def pretrain_model(
         if make_parts is None:
             # A mistake in the settings is to be found before anything is written.
             group.all_do(lambda: make_config(settings, opened))
+        group.all_do(lambda: check_enough_text(opened, window=settings.training.window))
         group.all_do(lambda: _check_shards(opened, group, observer))
         release = group.first_does(lambda: lock_run(folder))
         run = group.all_do(
@@ -87,6 +89,8 @@ def pretrain_model(
                 make_parts=None if make_parts is None else lambda: make_parts(opened),
             )
         )
+        if (overlap := find_overlap(opened, settings.training)) is not None:
+            observer.on_message(f"note: {overlap}")
         # Processes that torchrun starts again go on, as they would without the option.
         is_first_start = not any(group.add([float(count_restarts())]))
         run.begin(restart=restart and is_first_start)

@@ -6,10 +6,10 @@ and the settings alone.
 """
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from elmore.errors import DataError
 from elmore.pretrain.corpus import Corpus, open_corpus
@@ -35,26 +35,26 @@ from elmore.pretrain.prepare_summary import (
 )
 from elmore.pretrain.shard_workers import ShardMaker, make_shards
 from elmore.pretrain.shards import Shard, ShardFacts
-from elmore.pretrain.text_chunks import Chunk, Source, make_sources, read_chunks
+from elmore.pretrain.text_chunks import AnySource, Chunk, Source, make_sources, read_chunks
 from elmore.pretrain.word_counts import MARKS
 from elmore.text.language import Language
 from elmore.text.vocabulary import read_word_list
 
 
 def prepare_corpus(
-    sources: Sequence[Path | BinaryIO],
-    folder: Path,
+    sources: AnySource | Iterable[AnySource],
+    folder: str | os.PathLike[str],
     *,
     settings: PrepareSettings | None = None,
-    heldout_sources: Sequence[Path | BinaryIO] = (),
+    heldout_sources: AnySource | Iterable[AnySource] = (),
     num_processes: int | None = None,
     restart: bool = False,
     on_progress: OnProgress | None = None,
 ) -> Corpus:
-    """Prepare the text of files or streams; if interrupted, the same call goes on where it was.
+    """Prepare the text of files or binary streams; after an interruption, call it again to resume.
 
-    Without `num_processes` there is one a core. More than one import the calling program anew, so
-    it must have its work under `if __name__ == "__main__"`.
+    Without `num_processes` there is one per core. Each imports the calling program again, which
+    must therefore do its work under `if __name__ == "__main__"`.
     """
     settings, folder = settings or PrepareSettings(), Path(folder)
     texts = make_sources(sources, heldout_sources, form=settings.form)

@@ -1,5 +1,6 @@
 """Pretraining from beginning to end: a corpus and settings in, a model folder out."""
 
+import os
 import time
 from collections.abc import Callable
 from contextlib import nullcontext, suppress
@@ -52,8 +53,8 @@ class NoObserver:
 
 def pretrain_model(
     settings: PretrainSettings,
-    corpus: str | Path | Corpus,
-    folder: str | Path,
+    corpus: str | os.PathLike[str] | Corpus,
+    folder: str | os.PathLike[str],
     *,
     observer: RunObserver | None = None,
     restart: bool = False,
@@ -70,7 +71,7 @@ def pretrain_model(
     release: Callable[[], None] | None = None
     try:
         opened = group.all_do(
-            lambda: open_corpus(Path(corpus)) if isinstance(corpus, str | Path) else corpus
+            lambda: open_corpus(corpus) if isinstance(corpus, str | os.PathLike) else corpus
         )
         group.check_alike({"configuration": _shared(settings), "corpus": opened.fingerprint})
         if make_parts is None:

@@ -98,6 +98,13 @@ def test_documents_come_in_blocks_of_any_size(made, monkeypatch):
         assert list(made.train.documents()) == expected
 
 
+def test_its_repr_is_a_line(made):
+    assert repr(made) == (
+        f"<Corpus {str(made.folder)!r}: {made.train.num_tokens} tokens to train on, "
+        f"{made.heldout.num_tokens} held out, vocabulary of 18>"
+    )
+
+
 def test_an_offset_outside_is_refused(made):
     for offset in (-1, made.train.num_symbols):
         with pytest.raises(IndexError):

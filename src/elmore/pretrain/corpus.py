@@ -44,7 +44,7 @@ from elmore.text.vocabulary import UNKNOWN_WORD, read_word_list
 MAX_NAMED = 5
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Corpus:
     """What a language model is trained on."""
 
@@ -57,6 +57,12 @@ class Corpus:
     heldout: CorpusPart
     about: dict[str, Any]
     shards: ShardFiles
+
+    def __repr__(self) -> str:
+        return (
+            f"<Corpus {str(self.folder)!r}: {self.train.num_tokens:,} tokens to train on, "
+            f"{self.heldout.num_tokens:,} held out, vocabulary of {len(self.vocabulary):,}>"
+        )
 
     def check_shards(
         self, *, place: int = 0, of: int = 1, on_shard: OnShards = lambda *_counts: None

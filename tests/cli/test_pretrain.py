@@ -122,6 +122,27 @@ def test_a_domain_is_learned_by_one_command(folder, elmore_command):
     assert again.json["perplexity"]["after"] < again.json["perplexity"]["before"]
 
 
+def test_held_out_text_of_a_domain_may_be_given(folder, elmore_command):
+    """A text of one document is all trained on; what to hold out is then another file."""
+    assert train(elmore_command, folder).status == 0
+    (folder / "domain.txt").write_text("The parser reads the treebank .\n" * 12)
+    (folder / "dev.txt").write_text("The parser fails .\n")
+    arguments = ("-m", folder / "run" / "model", "--set", "training.rows=2")
+    result = elmore_command("finetune", folder / "domain.txt", "-o", folder / "ft", *arguments)
+    assert result.status == 0, result.err
+    assert "or give --heldout-text" in result.err
+    given = ("-o", folder / "given", "--heldout-text", folder / "dev.txt", "--json")
+    result = elmore_command("finetune", folder / "domain.txt", *given, *arguments)
+    assert result.status == 0, result.err
+    assert "nothing is held out" not in result.err
+    assert result.json["heldout"]["num_predictions"] == 5  # 4 tokens, and the end of the sentence
+    given = ("-o", folder / "again", "--heldout-text", folder / "dev.txt")
+    result = elmore_command("finetune", folder / "given" / "corpus", *given, *arguments)
+    assert result.status == 2
+    assert "is a prepared corpus with a held-out part of its own" in result.err
+    assert not (folder / "again").exists()
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

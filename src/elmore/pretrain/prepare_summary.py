@@ -116,11 +116,11 @@ def _make_notes(
     if totals["heldout"].documents:
         pass
     elif has_heldout_text:
-        notes.append("nothing is held out, for there are no sentences in the held-out files")
+        notes.append("nothing is held out, because there are no sentences in the held-out files")
     elif settings.heldout:
         notes.append(
-            "nothing is held out, for the text is one document; separate documents by blank lines, "
-            "end them with --document-sentences, or give --heldout-text"
+            "nothing is held out, because the text is one document; separate documents by blank "
+            "lines, end them with --document-sentences, or give --heldout-text"
         )
     if bad_bytes["replaced"]:
         places = "; ".join(bad_bytes["first_places"])

@@ -97,6 +97,15 @@ def test_settings_are_changed_by_name(folder, elmore_command):
     assert result.json["step"] == 3
 
 
+def test_one_step_is_singular(folder, elmore_command):
+    result = train(elmore_command, folder, "--set", "training.max_steps=1")
+    assert f"{folder / 'run' / 'model'}: 1 step, " in result.out
+    again = train(elmore_command, folder, "--set", "training.max_steps=1")
+    assert "this run is finished (1 of 1 step); its model is in" in again.err
+    for shown in (result.out, result.err, again.out, again.err):
+        assert "1 steps" not in shown
+
+
 def test_a_domain_is_learned_by_one_command(folder, elmore_command):
     assert train(elmore_command, folder).status == 0
     domain = "\n\n".join(["The parser reads the treebank .\nThe parser fails ."] * 6) + "\n"

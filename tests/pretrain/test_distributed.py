@@ -315,7 +315,7 @@ def test_torchrun_replaces_a_lost_process_and_the_run_goes_on(place, long):
         os.kill(find_worker(launcher, 0), signal.SIGKILL)
         status, told = finish(launcher)
     assert status == 0, told
-    assert told.count("going on from step") == 1
+    assert told.count("resuming at step") == 1
     place.assert_alike("restarted", long)
 
 

@@ -234,7 +234,7 @@ def test_bad_bytes_are_replaced_and_reported(tmp_path, chunk_bytes):
             "standard input, line 6: byte 0xc3",
         ],
     }
-    assert "4 times bytes that are not UTF-8" in corpus.about["notes"][0]
+    assert "not UTF-8 were replaced by U+FFFD 4 times, first in" in corpus.about["notes"][0]
 
 
 class Stopped(Exception):

@@ -39,6 +39,7 @@ from elmore.pretrain.corpus_part import CorpusPart, OnShards, ShardFiles
 from elmore.pretrain.corpus_summary import has_checksum, read_summary
 from elmore.pretrain.shards import ShardFacts
 from elmore.text.vocabulary import UNKNOWN_WORD, read_word_list
+from elmore.wording import count
 
 # Damaged files that one message names.
 MAX_NAMED = 5
@@ -156,7 +157,7 @@ def check_corpus(
     damages = [damage for damage in found if damage is not None]
     if damages:
         more = len(damages) - MAX_NAMED
-        named = damages[:MAX_NAMED] + ([f"{more} more files are damaged"] if more > 0 else [])
+        named = damages[:MAX_NAMED] + ([count(more, "other damaged file")] if more > 0 else [])
         raise damaged("; ".join(named))
     return open_corpus(folder)
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from elmore.errors import DataError
 from elmore.pretrain.corpus_folder import hash_file
 from elmore.pretrain.shards import Shard, ShardFacts
+from elmore.wording import count
 
 
 def find_size_damage(path: Path, *, num_bytes: int) -> str | None:
@@ -20,7 +21,7 @@ def find_size_damage(path: Path, *, num_bytes: int) -> str | None:
     if not path.is_file():
         return f"the corpus lacks {path}"
     if path.stat().st_size != num_bytes:
-        return f"{path} has {path.stat().st_size:,} bytes instead of {num_bytes:,}"
+        return f"{path} has {count(path.stat().st_size, 'byte')} instead of {num_bytes:,}"
     return None
 
 

@@ -40,8 +40,9 @@ def find_overlap(corpus: Corpus, training: TrainingSettings) -> str | None:
     per_step = training.rows * training.window
     if corpus.train.num_symbols >= per_step:
         return None
+    num_symbols = count(corpus.train.num_symbols, "symbol")
     return (
-        f"the text to train on is shorter than one step: {corpus.train.num_symbols:,} symbols, and "
+        f"the text to train on is shorter than one step: {num_symbols}, and "
         f"{training.rows} rows of {training.window} read {per_step:,}; expect little, or use more "
         "text or fewer rows (--set training.rows=...)"
     )

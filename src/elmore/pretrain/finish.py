@@ -25,6 +25,7 @@ from elmore.pretrain.run import MODEL, Run
 from elmore.pretrain.sample import sample_documents, sample_stretches
 from elmore.weights.json_file import write_json
 from elmore.weights.language_model import LanguageModel
+from elmore.wording import count
 
 REPORT = "report.json"
 
@@ -151,8 +152,8 @@ def save_model(run: Run, report: RunReport) -> None:
 def _describe_text(run: Run) -> str:
     train = run.corpus.train
     return (
-        f"text of {train.num_tokens:,} tokens (sentences: {train.num_sentences:,}, documents: "
-        f"{train.num_documents:,})"
+        f"text of {count(train.num_tokens, 'token')} (sentences: {train.num_sentences:,}, "
+        f"documents: {train.num_documents:,})"
     )
 
 

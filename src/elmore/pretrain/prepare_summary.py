@@ -15,6 +15,7 @@ from elmore.pretrain.shard_workers import MAX_BAD_PLACES
 from elmore.pretrain.shards import ShardFacts
 from elmore.pretrain.text_chunks import Source
 from elmore.text.files import open_text
+from elmore.wording import count
 
 
 def describe_inputs(texts: Sequence[Source]) -> list[dict[str, Any]]:
@@ -125,13 +126,13 @@ def _make_notes(
     if bad_bytes["replaced"]:
         places = "; ".join(bad_bytes["first_places"])
         notes.append(
-            f"{bad_bytes['replaced']:,} times bytes that are not UTF-8 were replaced by U+FFFD, "
-            f"first in {places}"
+            "bytes that are not UTF-8 were replaced by U+FFFD "
+            f"{count(bad_bytes['replaced'], 'time')}, first in {places}"
         )
     if max_missed:
         notes.append(
-            f"there are more than {settings.max_types:,} distinct tokens, and the rarest were "
-            "forgotten now and then: the vocabulary was chosen as if words occurred up to "
-            f"{max_missed:,} times less often than they do"
+            f"there are more than {settings.max_types:,} distinct tokens, so the rarest were "
+            "dropped while counting: the vocabulary was chosen as if words occurred up to "
+            f"{count(max_missed, 'time')} less often than they do"
         )
     return notes

@@ -10,6 +10,7 @@ PACKAGE = ROOT / "src" / "elmore"
 # Each place may import from itself and from these; nothing may import what comes later.
 MAP = {
     "errors": set(),
+    "wording": set(),
     "atomic_file": {"errors"},
     "config": {"errors"},
     "text": {"errors"},
@@ -18,7 +19,7 @@ MAP = {
     "build": {"config", "model", "text"},
     "weights": {"atomic_file", "build", "config", "errors", "model", "text"},
     "embed": {"atomic_file", "config", "errors", "model", "text", "weights"},
-    "pretrain": {"atomic_file", "config", "errors", "model", "text", "weights"},
+    "pretrain": {"atomic_file", "config", "errors", "model", "text", "weights", "wording"},
     "tasks": {
         "atomic_file",
         "config",
@@ -28,6 +29,7 @@ MAP = {
         "pretrain",
         "text",
         "weights",
+        "wording",
     },
     "explore": {"config", "embed", "errors", "pretrain"},
     "cli": {
@@ -41,6 +43,7 @@ MAP = {
         "tasks",
         "text",
         "weights",
+        "wording",
     },
 }
 

@@ -86,6 +86,12 @@ def test_a_prepared_corpus_is_measured_by_its_parts(folder, elmore_command):
         totals = measure(documents=documents)
         assert result.json["num_predictions"] == totals.num_predictions
         assert result.json["perplexity"] == pytest.approx(totals.perplexity, rel=1e-5)
+    shard = folder / "corpus" / "shards" / "00000001.safetensors"  # that of the held-out text
+    whole = shard.read_bytes()
+    shard.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+    result = elmore_command("evaluate", folder / "corpus", "-m", folder / "model")
+    assert (result.status, result.out) == (2, "")
+    assert f"{shard} is damaged" in result.err
 
 
 def test_sources_of_a_corpus_are_measured_one_by_one(folder, elmore_command):

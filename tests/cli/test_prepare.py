@@ -1,3 +1,5 @@
+import json
+
 import pytest
 
 from elmore.pretrain.corpus import open_corpus
@@ -67,6 +69,9 @@ def test_notes_go_to_standard_error(texts, elmore_command):
         (["latin.txt"], "latin.txt, line 1: byte 0xe9 is not UTF-8"),
         (["a.txt", "--tokenized", "--form", "raw"], "contradicts"),
         (["a.txt", "--vocabulary", "a.txt", "--min-count", "2"], "leave out --max-words"),
+        ([], "there is no text to prepare"),
+        (["--verify"], "there is no folder c; make a corpus"),
+        (["a.txt", "--verify", "--restart"], "makes none; leave out TEXT, --restart"),
     ],
 )
 def test_mistakes_are_one_sentence(texts, elmore_command, arguments, message):
@@ -92,5 +97,46 @@ def test_an_interruption_says_how_to_go_on(texts, elmore_command, monkeypatch):
     result = elmore_command("prepare", "a.txt", "--out", "c")
     assert (result.status, result.err) == (
         130,
-        "interrupted; the same command goes on where it was\n",
+        "interrupted; rerun the same command to resume\n",
     )
+
+
+def test_verify_reads_the_whole_corpus(texts, elmore_command):
+    elmore_command("prepare", "*.txt", "--out", "c")
+    result = elmore_command("prepare", "--verify", "--out", "c")
+    assert (result.status, result.err) == (0, "")
+    assert result.out.startswith("c: 1 shard and all other files match their checksums (")
+    report = elmore_command("prepare", "--verify", "--out", "c", "--json").json
+    assert report["fingerprint"] == open_corpus(texts / "c").fingerprint
+    for name in ("shards/00000000.safetensors", "counts.bin", "corpus.json"):
+        whole = (texts / "c" / name).read_bytes()
+        (texts / "c" / name).write_bytes(whole[:-9] + bytes([whole[-9] ^ 1]) + whole[-8:])
+        result = elmore_command("prepare", "--verify", "--out", "c")
+        assert (result.status, result.out) == (2, "")
+        assert f"elmore: c/{name} is damaged" in result.err
+        assert len(result.err.splitlines()) == 1
+        (texts / "c" / name).write_bytes(whole)
+
+
+def test_a_corpus_of_an_older_version_is_one_line_and_no_error(texts, elmore_command):
+    elmore_command("prepare", "*.txt", "--out", "c")
+    content = json.loads((texts / "c" / "corpus.json").read_text())
+    del content["checksum"]
+    (texts / "c" / "corpus.json").write_text(json.dumps(content))
+    result = elmore_command("prepare", "*.txt", "--out", "c")
+    assert result.status == 0
+    (line,) = result.err.splitlines()
+    assert line.startswith("elmore: c/corpus.json was written by an older elmore")
+
+
+def test_a_text_too_short_to_learn_from_is_noted(texts, elmore_command):
+    (texts / "short.txt").write_text("a cat sat down\n")
+    result = elmore_command("prepare", "short.txt", "--out", "c", "--min-count", 1, "--json")
+    assert result.status == 0
+    assert "note: the text to train on is too short to learn from: 4 tokens" in result.err
+    assert any("too short to learn from" in note for note in result.json["notes"])
+    (texts / "rare.txt").write_text(" ".join(f"w{number}" for number in range(40)))
+    result = elmore_command("prepare", "rare.txt", "--out", "rare")
+    assert "note: the vocabulary has no words, only <S>, </S>, <UNK>" in result.err
+    result = elmore_command("prepare", "*.txt", "--out", "enough", "--heldout", 0)
+    assert (result.status, result.err) == (0, "")

@@ -97,6 +97,15 @@ def test_settings_are_changed_by_name(folder, elmore_command):
     assert result.json["step"] == 3
 
 
+def test_one_step_is_singular(folder, elmore_command):
+    result = train(elmore_command, folder, "--set", "training.max_steps=1")
+    assert f"{folder / 'run' / 'model'}: 1 step, " in result.out
+    again = train(elmore_command, folder, "--set", "training.max_steps=1")
+    assert "this run is finished (1 of 1 step); its model is in" in again.err
+    for shown in (result.out, result.err, again.out, again.err):
+        assert "1 steps" not in shown
+
+
 def test_a_domain_is_learned_by_one_command(folder, elmore_command):
     assert train(elmore_command, folder).status == 0
     domain = "\n\n".join(["The parser reads the treebank .\nThe parser fails ."] * 6) + "\n"
@@ -122,6 +131,27 @@ def test_a_domain_is_learned_by_one_command(folder, elmore_command):
     assert again.json["perplexity"]["after"] < again.json["perplexity"]["before"]
 
 
+def test_held_out_text_of_a_domain_may_be_given(folder, elmore_command):
+    """A text of one document is all trained on; what to hold out is then another file."""
+    assert train(elmore_command, folder).status == 0
+    (folder / "domain.txt").write_text("The parser reads the treebank .\n" * 12)
+    (folder / "dev.txt").write_text("The parser fails .\n")
+    arguments = ("-m", folder / "run" / "model", "--set", "training.rows=2")
+    result = elmore_command("finetune", folder / "domain.txt", "-o", folder / "ft", *arguments)
+    assert result.status == 0, result.err
+    assert "or give --heldout-text" in result.err
+    given = ("-o", folder / "given", "--heldout-text", folder / "dev.txt", "--json")
+    result = elmore_command("finetune", folder / "domain.txt", *given, *arguments)
+    assert result.status == 0, result.err
+    assert "nothing is held out" not in result.err
+    assert result.json["heldout"]["num_predictions"] == 5  # 4 tokens, and the end of the sentence
+    given = ("-o", folder / "again", "--heldout-text", folder / "dev.txt")
+    result = elmore_command("finetune", folder / "given" / "corpus", *given, *arguments)
+    assert result.status == 2
+    assert "is a prepared corpus with a held-out part of its own" in result.err
+    assert not (folder / "again").exists()
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -138,6 +168,73 @@ def test_a_mistake_is_one_sentence_and_leaves_nothing(folder, elmore_command, ar
     assert len(result.err.strip().splitlines()) == 1
     assert not (folder / "run" / "model").exists()
     assert not (folder / "run" / "checkpoints").exists()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "corpus.json",
+        "vocabulary.txt",
+        "counts.bin",
+        "word_ids.bin",
+        "train_segments.bin",
+        "heldout_documents.bin",
+        "shards/00000000.safetensors",
+    ],
+)
+def test_a_damaged_corpus_is_refused_before_anything_is_written(folder, elmore_command, name):
+    path = folder / "corpus" / name
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-9] + bytes([whole[-9] ^ 1]) + whole[-8:])
+    result = train(elmore_command, folder)
+    assert (result.status, result.out) == (2, "")
+    assert len(result.err.splitlines()) == 1
+    assert f"{path} is damaged" in result.err
+    assert not (folder / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "min_count", "message"),
+    [
+        (
+            "a b\n",
+            1,
+            "too short to learn from: 2 tokens (4 with sentence markers), fewer than the 5",
+        ),
+        ("a b c d e f\n", 2, "the vocabulary has no words"),
+    ],
+)
+def test_a_corpus_too_small_to_learn_from_is_refused(
+    folder, elmore_command, text, min_count, message
+):
+    assert train(elmore_command, folder).status == 0
+    (folder / "few.txt").write_text(text)
+    prepared = ("--out", folder / "few", "--min-count", min_count)
+    assert elmore_command("prepare", folder / "few.txt", *prepared).status == 0
+    more = ("--corpus", folder / "few", "--out", folder / "few-run")
+    result = train(elmore_command, folder, *more)
+    assert result.status == 2
+    assert message in result.err
+    assert len(result.err.splitlines()) == 1
+    assert not (folder / "few-run").exists()
+
+
+def test_a_text_too_short_to_fine_tune_on_leaves_nothing(folder, elmore_command):
+    assert train(elmore_command, folder).status == 0
+    (folder / "few.txt").write_text("a cat sat down\n")
+    result = elmore_command(
+        "finetune", folder / "few.txt", "-m", folder / "run" / "model", "-o", folder / "ft"
+    )
+    assert result.status == 2
+    assert "too short to learn from: 4 tokens" in result.err
+    assert not (folder / "ft").exists()
+
+
+def test_a_text_shorter_than_a_step_is_noted(folder, elmore_command):
+    result = train(elmore_command, folder, "--set", "training.rows=128")
+    assert result.status == 0
+    assert "note: the text to train on is shorter than one step: " in result.err
+    assert "128 rows of 5 read 640" in result.err
 
 
 def test_fine_tuning_into_a_folder_of_other_things_is_refused(folder, elmore_command):

@@ -1,5 +1,4 @@
 import json
-import os
 import shutil
 from collections import Counter
 
@@ -7,8 +6,8 @@ import numpy as np
 import pytest
 
 from elmore.errors import DataError
-from elmore.pretrain import corpus as corpus_module
-from elmore.pretrain.corpus import check_corpus, open_corpus
+from elmore.pretrain import corpus_part
+from elmore.pretrain.corpus import open_corpus
 from tests.pretrain.corpora import make_documents, prepare, write_tokenized
 
 DOCUMENTS = make_documents()
@@ -87,7 +86,7 @@ def test_totals_and_counts_are_those_of_the_text(made):
 
 
 def test_more_shards_than_may_be_open_are_read_all_the_same(made, monkeypatch):
-    monkeypatch.setattr(corpus_module, "MAX_OPEN_SHARDS", 2)
+    monkeypatch.setattr(corpus_part, "MAX_OPEN_SHARDS", 2)
     assert len(made.about["shards"]) > 10
     again = open_corpus(made.folder)
     assert list(again.train.documents()) == list(made.train.documents())
@@ -96,8 +95,15 @@ def test_more_shards_than_may_be_open_are_read_all_the_same(made, monkeypatch):
 def test_documents_come_in_blocks_of_any_size(made, monkeypatch):
     expected = list(made.train.documents())
     for size in (1, 7, 50):
-        monkeypatch.setattr(corpus_module, "DOCUMENT_BLOCK_SYMBOLS", size)
+        monkeypatch.setattr(corpus_part, "DOCUMENT_BLOCK_SYMBOLS", size)
         assert list(made.train.documents()) == expected
+
+
+def test_its_repr_is_a_line(made):
+    assert repr(made) == (
+        f"<Corpus {str(made.folder)!r}: {made.train.num_tokens} tokens to train on, "
+        f"{made.heldout.num_tokens} held out, vocabulary of 18>"
+    )
 
 
 def test_an_offset_outside_is_refused(made):
@@ -123,24 +129,4 @@ def test_a_folder_that_is_no_corpus_is_explained(tmp_path, copy):
             open_corpus(copy)
     summary.unlink()
     with pytest.raises(DataError, match=r"unfinished; run the same .* again"):
-        open_corpus(copy)
-
-
-@pytest.mark.parametrize(
-    "name", ["vocabulary.txt", "counts.bin", "train_segments.bin", "shards/00000003.safetensors"]
-)
-def test_damage_is_named(copy, name):
-    path = copy / name
-    check_corpus(copy)
-    data = bytearray(path.read_bytes())
-    data[-1] ^= 1
-    path.write_bytes(data)
-    open_corpus(copy)
-    with pytest.raises(DataError, match=f"{name} is damaged"):
-        check_corpus(copy)
-    os.truncate(path, len(data) - 1)
-    with pytest.raises(DataError, match=f"{name} has .* bytes instead of"):
-        open_corpus(copy)
-    path.unlink()
-    with pytest.raises(DataError, match=f"lacks .*{name}"):
         open_corpus(copy)

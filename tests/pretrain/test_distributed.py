@@ -254,6 +254,18 @@ def test_a_mistake_is_told_once(place):
     assert "process 1 of 2: there is no folder" in told
 
 
+def test_processes_share_the_check_of_the_corpus_and_stop_together(place):
+    """Each reads every other shard; damage that one finds ends both before anything is written."""
+    shutil.copytree(place.folder / "corpus", place.folder / "damaged")
+    for number in (0, 1):
+        shard = place.folder / "damaged" / "shards" / f"{number:08d}.safetensors"
+        whole = shard.read_bytes()
+        shard.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+        told = refuse(place, f"damaged-{number}", corpus="damaged")
+        assert f"{'process 1 of 2: ' if number else ''}{shard} is damaged" in told
+        shard.write_bytes(whole)
+
+
 def test_only_the_first_process_needs_the_folder_of_the_run(place, runs):
     """As on machines without a common disk."""
 
@@ -312,7 +324,7 @@ def test_torchrun_replaces_a_lost_process_and_the_run_goes_on(place, long):
         os.kill(find_worker(launcher, 0), signal.SIGKILL)
         status, told = finish(launcher)
     assert status == 0, told
-    assert told.count("going on from step") == 1
+    assert told.count("resuming at step") == 1
     place.assert_alike("restarted", long)
 
 

@@ -179,7 +179,7 @@ def test_the_command_as_users_start_it(place, whole):
         process.terminate()
         status, told = finish(process)
     assert status == 128 + signal.SIGTERM
-    assert "going on from step" in told
+    assert "resuming at step" in told
     assert "the same command goes on from there" in told.splitlines()[-1]
     place.complete("cold", *STEPS)
     place.assert_alike("cold", whole)

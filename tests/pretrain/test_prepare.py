@@ -234,7 +234,7 @@ def test_bad_bytes_are_replaced_and_reported(tmp_path, chunk_bytes):
             "standard input, line 6: byte 0xc3",
         ],
     }
-    assert "4 times bytes that are not UTF-8" in corpus.about["notes"][0]
+    assert "not UTF-8 were replaced by U+FFFD 4 times, first in" in corpus.about["notes"][0]
 
 
 class Stopped(Exception):
@@ -337,6 +337,47 @@ def test_processes_and_kills_change_no_byte(tmp_path):
     result = run(10**9)
     assert (result.returncode, result.stderr, result.stdout) == (0, "", "[]\n")
     assert read_folder(tmp_path / "three") == read_folder(tmp_path / "one")
+
+
+def test_paths_may_be_strings_and_one_text_need_not_be_in_a_list(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "text.txt").write_text(TEXT)
+    (tmp_path / "dev.txt").write_text("x y\n")
+    (tmp_path / "words.txt").write_text("<S>\n</S>\n<UNK>\nw1\n")
+    settings = {"form": "tokenized", "chunk_bytes": 100}
+    expected = prepare_corpus(
+        [Path("text.txt")],
+        Path("one"),
+        heldout_sources=[Path("dev.txt")],
+        settings=PrepareSettings(**settings, vocabulary=Path("words.txt")),
+        num_processes=1,
+    )
+    for name, sources in (
+        ("strings", ["text.txt"]),
+        ("path", Path("text.txt")),
+        ("string", "text.txt"),
+        ("paths", (Path(name) for name in ["text.txt"])),
+    ):
+        made = prepare_corpus(
+            sources,
+            name,
+            heldout_sources="dev.txt",
+            settings=PrepareSettings(**settings, vocabulary="words.txt"),
+            num_processes=1,
+        )
+        assert read_folder(made.folder) == read_folder(expected.folder), name
+        assert open_corpus(name).fingerprint == check_corpus(name).fingerprint
+    with (tmp_path / "text.txt").open("rb") as stream:
+        made = prepare_corpus(stream, "stream", settings=PrepareSettings(**settings))
+    assert flatten(made.train.documents()) + flatten(made.heldout.documents())
+
+
+@pytest.mark.parametrize("source", [None, 3, io.StringIO("a b\n"), b"text.txt"])
+def test_what_is_no_text_file_is_explained(tmp_path, source):
+    for sources in ([source], source):
+        with pytest.raises(ConfigError, match=r"expected a path or a file .* binary mode, got"):
+            prepare_corpus(sources, tmp_path / "corpus")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_finished_corpus_is_not_made_again(tmp_path):

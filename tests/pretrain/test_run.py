@@ -1,6 +1,7 @@
 """A run that was stopped, however often, ends like one that was not, bit for bit."""
 
 import json
+import shutil
 import signal
 from types import SimpleNamespace
 
@@ -284,7 +285,7 @@ def test_before_the_rate_falls_a_run_may_get_another_end(tmp_path):
 
 def test_an_end_before_the_steps_taken_is_refused(tmp_path):
     run_until(tmp_path, 8)
-    with pytest.raises(ConfigError, match=r"has taken 9 steps, and is to end after 4"):
+    with pytest.raises(ConfigError, match=r"has taken 9 steps and would end after 4"):
         run(tmp_path, "training.max_steps=4")
     assert run(tmp_path).step == 12
 
@@ -296,6 +297,33 @@ def test_once_the_rate_has_fallen_the_end_stands(tmp_path):
     ):
         run(tmp_path, *FALL, "training.max_steps=16")
     assert run(tmp_path, *FALL).step == 12
+
+
+@pytest.mark.parametrize("changes", [(), ("training.max_steps=1",)])
+def test_a_finished_run_says_so_and_where_the_model_is(tmp_path, changes):
+    steps = "1 of 1 step" if changes else "12 of 12 steps"
+    report = run(tmp_path / "run", *changes)
+    watcher = Watcher()
+    again = run(tmp_path / "run", *changes, observer=watcher)
+    assert again.to_json() == report.to_json()
+    assert watcher.messages == [
+        f"this run is finished ({steps}); its model is in {tmp_path / 'run' / 'model'} and is "
+        "measured again"
+    ]
+    shutil.rmtree(tmp_path / "run" / "model")
+    run(tmp_path / "run", *changes, observer=watcher)
+    assert watcher.messages[1].endswith(f"its model is now written to {tmp_path / 'run' / 'model'}")
+    assert (tmp_path / "run" / "model").is_dir()
+
+
+def test_a_run_that_lost_patience_is_finished_too(tmp_path):
+    changes = ("training.max_steps=200", "run.patience=2", "run.heldout_steps=2")
+    changes = (*changes, "optimizer.learning_rate=3.0", "run.rest_tokens=0")
+    report = run(tmp_path / "run", *changes)
+    assert report.step < 200
+    watcher = Watcher()
+    assert run(tmp_path / "run", *changes, observer=watcher).step == report.step
+    assert watcher.messages[0].startswith(f"this run is finished ({report.step} of 200 steps); ")
 
 
 def test_a_stop_does_not_wait_for_a_measurement(tmp_path):

@@ -1,21 +1,23 @@
 """A corpus knows which text comes from which file; weights repeat a file's text, nothing else."""
 
-import io
 import json
+import shutil
 from itertools import chain, pairwise
 
 import numpy as np
 import pytest
 
 from elmore.errors import ConfigError, DataError
+from elmore.pretrain import shard_workers, shards
 from elmore.pretrain.corpus import Corpus, open_corpus
+from elmore.pretrain.corpus_summary import write_summary
 from elmore.pretrain.prepare import prepare_corpus
 from elmore.pretrain.prepare_settings import PrepareSettings
 from elmore.pretrain.pretrain import pretrain_model
 from elmore.pretrain.sources import locate_inputs, name_input, split_by_input, weigh_inputs
 from elmore.pretrain.streams import Streams
 from elmore.text.files import TextForm
-from tests.pretrain.corpora import Document, make_documents, write_tokenized
+from tests.pretrain.corpora import Document, make_documents, prepare, write_tokenized
 from tests.pretrain.runs import Watcher, assert_same_bits, last_tensors, make_settings, run_until
 
 SIZES = {"news": 7, "books": 4, "mail_2019": 3, "mail_2020": 3}
@@ -113,23 +115,40 @@ def test_a_later_pattern_overrides_an_earlier_one(corpus, texts):
     assert list(weighted.train.documents()) == in_training(corpus, texts["books"])
 
 
-def test_corpora_of_older_versions_are_read_but_not_weighted(tmp_path):
-    text = write_tokenized(make_documents())
-    prepare_corpus(
-        [io.BytesIO(text.encode())],
-        tmp_path / "corpus",
-        settings=PrepareSettings(form=TextForm.TOKENIZED, min_count=1),
-        num_processes=1,
-    )
-    path = tmp_path / "corpus" / "corpus.json"
-    about = json.loads(path.read_text(encoding="utf-8"))
-    for entry in about["shards"]:
-        del entry["inputs"]
-    path.write_text(json.dumps(about), encoding="utf-8")
-    corpus = open_corpus(tmp_path / "corpus")
+def test_corpora_of_older_versions_are_read_but_not_weighted(tmp_path, monkeypatch):
+    def write_as_before(path, sentences, *, facts):
+        def without_inputs():
+            return {name: fact for name, fact in facts().items() if name != "inputs"}
+
+        return shards.write_shard(path, sentences, facts=without_inputs)
+
+    monkeypatch.setattr(shard_workers, "write_shard", write_as_before)
+    corpus = prepare(write_tokenized(make_documents()), tmp_path / "corpus")
     assert weigh_inputs(corpus, {}) is corpus
     with pytest.raises(DataError, match="prepare it again"):
         weigh_inputs(corpus, {"x": 2})
+
+
+def test_thousands_of_small_files_share_a_shard(tmp_path):
+    for number in range(5000):
+        (tmp_path / f"{number:04}.txt").write_text(f"w{number % 7} x\n")
+    settings = PrepareSettings(form=TextForm.TOKENIZED, min_count=1, heldout=0)
+    corpus = prepare_corpus(
+        sorted(tmp_path.glob("*.txt")), tmp_path / "corpus", settings=settings, num_processes=1
+    )
+    weighted = weigh_inputs(corpus, {"0*": 2})
+    assert weighted.train.num_sentences == 6000
+
+
+@pytest.mark.parametrize("inputs", [[[9, 0]], [[0, 1]], [[0, 0], [1, 10**6]], [[0, -1]], [[0]], 3])
+def test_impossible_inputs_are_damage(inputs, corpus, tmp_path):
+    folder = tmp_path / "corpus"
+    shutil.copytree(corpus.folder, folder)
+    about = json.loads((folder / "corpus.json").read_text(encoding="utf-8"))
+    about["shards"][0]["inputs"] = inputs
+    write_summary(folder, about)
+    with pytest.raises(DataError, match=r"corpus\.json is damaged"):
+        open_corpus(folder)
 
 
 def test_a_weighted_run_resumes_to_the_same_bits_and_with_other_weights_not_at_all(

@@ -8,6 +8,7 @@ import typer
 from elmore import __version__
 from elmore.cli.compare import compare
 from elmore.cli.convert import convert
+from elmore.cli.data_warnings import printing_data_warnings
 from elmore.cli.embed import embed
 from elmore.cli.evaluate import evaluate
 from elmore.cli.finetune import finetune
@@ -72,7 +73,8 @@ def about(
 def main() -> None:
     """Run the command line."""
     try:
-        app()
+        with printing_data_warnings():
+            app()
     except ElmoreError as error:
         print(f"elmore: {error}", file=sys.stderr)
         sys.exit(2)

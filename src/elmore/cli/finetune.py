@@ -54,6 +54,10 @@ def finetune(
     heldout: Annotated[
         float, typer.Option(help="Share of the documents that is not trained on.")
     ] = 0.02,
+    heldout_text: Annotated[
+        list[str] | None,
+        typer.Option(help="Hold out this file or pattern instead; may be given several times."),
+    ] = None,
     tokenized: options.Tokenized = False,
     form: options.Form = None,
     language: options.LanguageOption = Language.EN,
@@ -65,15 +69,17 @@ def finetune(
     device: options.Device = "cpu",
     as_json: options.Json = False,
 ) -> None:
-    """Go on training a model on the text of a domain, and tell what that changed.
+    """Fine-tune a model on the text of a domain, and report perplexity before and after.
 
-    The model learns the domain's words, too. A published model has no softmax: it gets a new one.
+    The model also learns words of the domain. A published model has no softmax and gets a new one.
 
     For example:
 
         elmore finetune abstracts.txt --out acl/
 
         elmore finetune abstracts.txt --model run/model --out acl/
+
+        elmore finetune train.txt --heldout-text dev.txt --out acl/
 
         elmore embed abstracts.txt --model acl/model --out vectors.h5
     """
@@ -104,10 +110,16 @@ def finetune(
     settings = make_settings(start.elmo, values)
     is_corpus = len(text) == 1 and (Path(text[0]) / "corpus.json").is_file()
     if is_corpus:
-        corpus = open_corpus(Path(text[0]))
+        if heldout_text:
+            raise ConfigError(
+                f"{text[0]} is a prepared corpus with a held-out part of its own; leave out "
+                "--heldout-text, or give it to elmore prepare"
+            )
+        corpus = open_corpus(text[0])
     else:
         corpus = _prepare(
             text,
+            heldout_text or [],
             out,
             start,
             settings=PrepareSettings(
@@ -119,6 +131,7 @@ def finetune(
                 document_sentences=document_sentences,
             ),
             restart=restart,
+            window=settings.training.window,
         )
     del start
     display = TrainingDisplay()
@@ -150,16 +163,19 @@ def _check_out(out: Path, model: str | None) -> None:
 
 def _prepare(
     text: list[str],
+    heldout_text: list[str],
     out: Path,
     start: "StartingPoint",
     *,
     settings: PrepareSettings,
     restart: bool,
+    window: int,
 ) -> "Corpus":
     """Prepare the domain's text with the model's words and its own."""
     from dataclasses import replace  # noqa: PLC0415
 
     from elmore.atomic_file import replace_file  # noqa: PLC0415
+    from elmore.pretrain.enough_text import check_enough_text  # noqa: PLC0415
     from elmore.pretrain.prepare import prepare_corpus  # noqa: PLC0415
     from elmore.pretrain.run import lock_run  # noqa: PLC0415
     from elmore.text.vocabulary import write_entries  # noqa: PLC0415
@@ -169,7 +185,7 @@ def _prepare(
             "several processes would prepare the same text; prepare it first (elmore prepare TEXT "
             "--vocabulary MODEL/softmax_words.txt --extend --out corpus/) and give the corpus"
         )
-    sources = find_sources(text)
+    sources, heldout_sources = find_sources(text), find_sources(heldout_text)
     is_new = not out.exists()
     release = lock_run(out)  # a run at work must keep its corpus
     try:
@@ -180,8 +196,14 @@ def _prepare(
             settings = replace(settings, vocabulary=words, extends=True)
         with show_progress() as on_progress:
             corpus = prepare_corpus(
-                sources, out / CORPUS, settings=settings, restart=restart, on_progress=on_progress
+                sources,
+                out / CORPUS,
+                settings=settings,
+                heldout_sources=heldout_sources,
+                restart=restart,
+                on_progress=on_progress,
             )
+        check_enough_text(corpus, window=window)
     except ElmoreError:
         if is_new:
             shutil.rmtree(out)

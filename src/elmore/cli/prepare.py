@@ -1,4 +1,4 @@
-"""`elmore prepare`: text in, a corpus to train on out."""
+"""`elmore prepare`: text in, a corpus to train on out; with --verify, a corpus is checked."""
 
 import json
 import sys
@@ -10,10 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 import typer
 
 from elmore.cli import options
+from elmore.cli.progress import showing_status
 from elmore.errors import DataError
 from elmore.pretrain.prepare_settings import BadBytesPolicy, PrepareSettings
+from elmore.pretrain.settings import TrainingSettings
 from elmore.text.files import TextForm, find_files
 from elmore.text.language import Language
+from elmore.wording import count
 
 if TYPE_CHECKING:
     from elmore.pretrain.corpus import Corpus
@@ -23,14 +26,16 @@ _DEFAULTS = PrepareSettings()
 
 
 def prepare(
+    context: typer.Context,
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the corpus.")],
     text: Annotated[
-        list[str],
+        list[str] | None,
         typer.Argument(
             help="Text files (.gz, .xz, .bz2, .zst too), patterns such as 'texts/*.gz', "
-            "or - for standard input."
+            "or - for standard input.",
+            show_default=False,
         ),
-    ],
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the corpus.")],
+    ] = None,
     tokenized: options.Tokenized = False,
     form: options.Form = None,
     language: options.LanguageOption = Language.EN,
@@ -80,14 +85,21 @@ def prepare(
         int | None, typer.Option(min=1, help="Processes at work. Without it: one a core.")
     ] = None,
     restart: Annotated[
-        bool, typer.Option("--restart", help="Begin anew, even if the folder holds a corpus.")
+        bool, typer.Option("--restart", help="Start over, even if the folder holds a corpus.")
+    ] = False,
+    verify: Annotated[
+        bool,
+        typer.Option(
+            "--verify",
+            help="Only read the corpus in --out and compare all its files with their checksums.",
+        ),
     ] = False,
     as_json: options.Json = False,
 ) -> None:
     """Split text into tokens, choose a vocabulary, and hold some documents out.
 
-    Blank lines end documents. Memory is needed for the vocabulary, not for the text. Interrupted,
-    the same command goes on where it was.
+    Blank lines end documents. Memory is needed for the vocabulary, not for the text. After an
+    interruption, rerun the same command to resume.
 
     For example:
 
@@ -96,7 +108,18 @@ def prepare(
         elmore prepare news.txt --tokenized --vocabulary vocab.txt --out corpus/
 
         zcat dump.gz | elmore prepare - --document-sentences 50 --out corpus/
+
+        elmore prepare --verify --out corpus/
     """
+    if verify:
+        _refuse_other_options(context)
+        _verify(out, as_json=as_json)
+        return
+    if not text:
+        raise typer.BadParameter(
+            "there is no text to prepare; name files, or - for standard input (to check a finished "
+            "corpus, --verify)"
+        )
     if tokenized and form not in (None, TextForm.TOKENIZED):
         raise typer.BadParameter(f"--tokenized contradicts --form {form}; give one of them")
     if vocabulary is not None and not extend and (max_words, min_count) != (None, None):
@@ -130,9 +153,50 @@ def prepare(
                 on_progress=on_progress,
             )
     except KeyboardInterrupt:
-        print("interrupted; the same command goes on where it was", file=sys.stderr)
+        print("interrupted; rerun the same command to resume", file=sys.stderr)
         raise typer.Exit(130) from None
     _report(corpus, as_json=as_json)
+
+
+def _refuse_other_options(context: typer.Context) -> None:
+    """Refuse what --verify would ignore."""
+    allowed = ("out", "verify", "as_json")
+    others = [
+        "TEXT" if parameter.name == "text" else parameter.opts[0]
+        for parameter in context.command.params
+        if parameter.name not in allowed and _is_given(context, str(parameter.name))
+    ]
+    if others:
+        raise typer.BadParameter(
+            f"--verify checks the corpus in --out and makes none; leave out {', '.join(others)}"
+        )
+
+
+def _is_given(context: typer.Context, name: str) -> bool:
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
+
+
+def _verify(folder: Path, *, as_json: bool) -> None:
+    """Read a whole corpus; print that it is sound, or raise what is damaged."""
+    from elmore.pretrain.corpus import check_corpus  # noqa: PLC0415  brings numpy
+
+    with showing_status("checking") as show:
+        corpus = check_corpus(
+            folder, on_shard=lambda number, of: show(f"checking shard {number + 1:,} of {of:,}")
+        )
+    about = corpus.about
+    num_shards = len(about["shards"])
+    num_bytes = sum(entry["bytes"] for entry in about["files"].values())
+    num_bytes += sum(entry["num_bytes"] for entry in about["shards"])
+    if as_json:
+        facts = {"folder": str(folder), "num_shards": num_shards, "num_bytes": num_bytes}
+        print(json.dumps({**facts, "fingerprint": corpus.fingerprint}))
+    else:
+        print(
+            f"{folder}: {count(num_shards, 'shard')} and all other files match their checksums "
+            f"({count(num_bytes, 'byte')})"
+        )
 
 
 def find_sources(patterns: list[str]) -> list[Path | BinaryIO]:
@@ -188,12 +252,17 @@ def show_progress() -> Iterator[Any]:
 
 def _report(corpus: "Corpus", *, as_json: bool) -> None:
     """Print what the corpus has."""
+    from elmore.pretrain.enough_text import find_shortage  # noqa: PLC0415  brings numpy
+
     about = corpus.about
-    for note in about["notes"]:
+    shortage = find_shortage(corpus, window=TrainingSettings().window)
+    notes = [*about["notes"], *([] if shortage is None else [shortage])]
+    for note in notes:
         print(f"note: {note}", file=sys.stderr)
     if as_json:
-        names = ("fingerprint", "vocabulary_size", "parts", "bad_bytes", "notes")
-        report = {"folder": str(corpus.folder), **{name: about[name] for name in names}}
+        names = ("fingerprint", "vocabulary_size", "parts", "bad_bytes")
+        facts = {name: about[name] for name in names}
+        report = {"folder": str(corpus.folder), **facts, "notes": notes}
         print(json.dumps(report, ensure_ascii=False))
         return
     from rich.console import Console  # noqa: PLC0415

@@ -7,6 +7,7 @@ from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 from elmore.pretrain.metrics import HeldoutResult, RunProgress
+from elmore.wording import count
 
 if TYPE_CHECKING:
     from rich.console import Console, Group
@@ -150,7 +151,7 @@ class _LiveLines:
 
     def show(self, progress: RunProgress, *, loss: float, perplexity: float | None) -> None:
         self.end_stage()
-        end = f"{progress.step:,} of {progress.num_steps:,} steps"
+        end = f"{progress.step:,} of {count(progress.num_steps, 'step')}"
         if progress.seconds_left is not None:
             end += f" · {format_seconds(progress.seconds_left)} left"
         self._steps.update(

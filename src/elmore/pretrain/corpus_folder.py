@@ -1,7 +1,7 @@
-"""The folder of a corpus while it is made: whose it is, what it is made of, whether it is whole.
+"""The folder of a corpus while it is made: whose it is, what it is made of, whether it is finished.
 
-job.json comes first and says what the shards are made of: an interrupted run goes on with those it
-finds. corpus.json comes last, so that its presence says that the corpus is whole.
+job.json comes first and says what the shards are made of: a resumed run keeps those it finds.
+corpus.json comes last, so its presence means that the corpus is finished.
 """
 
 import hashlib
@@ -31,29 +31,34 @@ def shard_path(folder: Path, number: int) -> Path:
     return folder / SHARDS / f"{number:08d}.safetensors"
 
 
-def read_summary(folder: Path) -> dict[str, Any]:
-    """Return what corpus.json says; explain it if there is none."""
-    path = folder / SUMMARY
-    if not path.is_file():
-        if not folder.exists():
-            raise DataError(f"there is no folder {folder}; make a corpus with elmore prepare")
-        if (folder / JOB).is_file():
-            raise DataError(
-                f"the corpus in {folder} is unfinished; run the same elmore prepare command again, "
-                "and it goes on where it was"
-            )
-        raise DataError(f"{folder} holds no corpus; make one with elmore prepare")
-    return _read_ours(path)
+def damaged(what: str) -> DataError:
+    """Return the error for damage to a finished corpus; `what` names the file."""
+    return DataError(f"{what}; copy the corpus again, or prepare it with --restart")
 
 
-def _read_ours(path: Path, *, any_format: bool = False) -> dict[str, Any]:
+def check_finished(folder: Path) -> None:
+    """Refuse a folder without a finished corpus."""
+    if (folder / SUMMARY).is_file():
+        return
+    if not folder.exists():
+        raise DataError(f"there is no folder {folder}; make a corpus with elmore prepare")
+    if (folder / JOB).is_file():
+        raise DataError(
+            f"the corpus in {folder} is unfinished; run the same elmore prepare command again to "
+            "finish it"
+        )
+    raise DataError(f"{folder} holds no corpus; make one with elmore prepare")
+
+
+def read_ours(path: Path, *, any_format: bool = False) -> dict[str, Any]:
     """Read a JSON file that this program wrote."""
     try:
         content = json.loads(path.read_bytes())
         kind, number = content["kind"], content["format"]
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise DataError(
-            f"{path} is damaged or not elmore's ({error!r}); use another folder"
+            f"{path} is damaged or not elmore's ({error!r:.200}); copy the corpus again, or use "
+            "another folder"
         ) from None
     if kind != KIND:
         raise DataError(f"{path} is not elmore's; use another folder")
@@ -70,7 +75,7 @@ def hold_folder(folder: Path, *, restart: bool) -> Iterator[None]:
     """Make a folder, keep other processes from it, and empty it if asked; refuse a stranger's."""
     with explaining_write_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
-        _check_ours(folder, any_format=restart)
+        _check_ours(folder, restart=restart)
         release = hold_lock(folder / LOCK)
     try:
         if restart:
@@ -81,11 +86,19 @@ def hold_folder(folder: Path, *, restart: bool) -> Iterator[None]:
         release()
 
 
-def _check_ours(folder: Path, *, any_format: bool) -> None:
+def _check_ours(folder: Path, *, restart: bool) -> None:
     names = {path.name for path in folder.iterdir()} - {LOCK}
-    if SUMMARY in names or JOB in names:
-        for name in {SUMMARY, JOB} & names:
-            _read_ours(folder / name, any_format=any_format)
+    known = [name for name in (JOB, SUMMARY) if name in names]
+    if known:
+        mistakes = []
+        for name in known:
+            try:
+                read_ours(folder / name, any_format=restart)
+            except DataError as error:
+                mistakes.append(error)
+        # To start over, one readable file is enough to know the folder; the other may be damaged.
+        if mistakes and not (restart and len(mistakes) < len(known)):
+            raise mistakes[0]
     elif any(not (name.startswith(".") and name.endswith(".tmp")) for name in names):
         raise DataError(
             f"{folder} is not empty and holds no corpus; choose a new folder, or empty this one"
@@ -114,7 +127,7 @@ def check_job(folder: Path, job: Mapping[str, Any]) -> None:
     if not path.exists() or not any((folder / SHARDS).glob("*.safetensors")):
         write_json(path, job)  # nothing was made of whatever an earlier call was given
         return
-    earlier = _read_ours(path)
+    earlier = read_ours(path)
     job = {"kind": KIND, "format": FORMAT, **job}
     differences = [
         f"{name} was {_show(earlier.get(name))} and is now {_show(job.get(name))}"
@@ -129,7 +142,7 @@ def changed(folder: Path, what: str) -> DataError:
     """Explain that a folder holds something else than what was asked for."""
     return DataError(
         f"{folder} was begun with other text or settings: {what}; use another folder, or --restart "
-        "to begin anew"
+        "to start over"
     )
 
 

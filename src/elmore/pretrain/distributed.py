@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from torch.distributed.rendezvous import rendezvous
 
 from elmore.errors import ConfigError, DataError, ElmoreError
+from elmore.wording import count
 
 # A held-out measurement or a checkpoint of one process may keep the others waiting this long.
 PATIENCE = timedelta(minutes=60)
@@ -49,8 +50,9 @@ class Group:
         """Return how many rows each process has."""
         if num_rows % (self.size * accumulation):
             raise ConfigError(
-                f"training.rows = {num_rows} cannot be shared evenly by {self.size} processes "
-                f"reading in {accumulation} parts; make rows a multiple of both together"
+                f"training.rows = {num_rows} cannot be shared evenly by "
+                f"{count(self.size, 'process', plural='processes')} reading in "
+                f"{count(accumulation, 'part')}; make rows a multiple of both together"
             )
         return num_rows // self.size
 

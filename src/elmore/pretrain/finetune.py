@@ -30,6 +30,7 @@ from elmore.weights.elmo_model import ElmoModel
 from elmore.weights.json_file import write_json
 from elmore.weights.language_model import NoSoftmaxError, load_language_model
 from elmore.weights.loading import load_model
+from elmore.wording import count
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,7 +161,8 @@ def finetune_model(
 def describe(config: ModelConfig, corpus: Corpus, folder: Path) -> ModelConfig:
     """Let the card of the new model tell what it was before."""
     about = config.about
-    text = f"text of {corpus.train.num_tokens:,} tokens (documents: {corpus.train.num_documents:,})"
+    tokens = count(corpus.train.num_tokens, "token")
+    text = f"text of {tokens} (documents: {corpus.train.num_documents:,})"
     return replace(
         config,
         about=replace(

@@ -26,6 +26,7 @@ from elmore.pretrain.sample import sample_documents, sample_stretches
 from elmore.pretrain.sources import records_inputs, split_by_input
 from elmore.weights.json_file import write_json
 from elmore.weights.language_model import LanguageModel
+from elmore.wording import count
 
 REPORT = "report.json"
 # A corpus of more files than this is not a list of sources.
@@ -170,8 +171,8 @@ def save_model(run: Run, report: RunReport) -> None:
 def _describe_text(run: Run) -> str:
     train = run.corpus.train
     return (
-        f"text of {train.num_tokens:,} tokens (sentences: {train.num_sentences:,}, documents: "
-        f"{train.num_documents:,})"
+        f"text of {count(train.num_tokens, 'token')} (sentences: {train.num_sentences:,}, "
+        f"documents: {train.num_documents:,})"
     )
 
 

@@ -104,12 +104,16 @@ def orthogonalize(matrix: Tensor) -> Tensor:
         return orthogonalize(matrix.T).T
     scaled = matrix / matrix.norm().clamp_min(1e-20)  # no singular value is above 1
     gram = scaled.T @ scaled
-    factor: Tensor | None = None
-    for a, b, c in COEFFICIENTS:
-        if factor is not None:
-            gram = polynomial @ gram @ polynomial
-        polynomial = torch.addmm(gram * b, gram, gram, alpha=c)
-        polynomial.diagonal().add_(a)
-        factor = polynomial if factor is None else factor @ polynomial
-    assert factor is not None
+    factor = last = _polynomial(gram, *COEFFICIENTS[0])
+    for coefficients in COEFFICIENTS[1:]:
+        gram = last @ gram @ last
+        last = _polynomial(gram, *coefficients)
+        factor = factor @ last
     return scaled @ factor
+
+
+def _polynomial(gram: Tensor, a: float, b: float, c: float) -> Tensor:
+    """Return `a + b gram + c gram^2`."""
+    polynomial = torch.addmm(gram * b, gram, gram, alpha=c)
+    polynomial.diagonal().add_(a)
+    return polynomial

@@ -6,10 +6,10 @@ and the settings alone.
 """
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from elmore.errors import DataError
 from elmore.pretrain.corpus import Corpus, open_corpus
@@ -18,13 +18,12 @@ from elmore.pretrain.corpus_folder import (
     changed,
     check_job,
     hold_folder,
-    read_summary,
     remove_leftovers,
     shard_path,
     throw_away,
-    write_json,
 )
 from elmore.pretrain.corpus_index import ShardRow, count_words, write_index
+from elmore.pretrain.corpus_summary import read_summary, write_summary
 from elmore.pretrain.parts import choose_split
 from elmore.pretrain.prepare_progress import OnProgress, ProgressCounter
 from elmore.pretrain.prepare_settings import BadBytesPolicy, PrepareSettings
@@ -36,26 +35,26 @@ from elmore.pretrain.prepare_summary import (
 )
 from elmore.pretrain.shard_workers import ShardMaker, make_shards
 from elmore.pretrain.shards import Shard, ShardFacts
-from elmore.pretrain.text_chunks import Chunk, Source, make_sources, read_chunks
+from elmore.pretrain.text_chunks import AnySource, Chunk, Source, make_sources, read_chunks
 from elmore.pretrain.word_counts import MARKS
 from elmore.text.language import Language
 from elmore.text.vocabulary import read_word_list
 
 
 def prepare_corpus(
-    sources: Sequence[Path | BinaryIO],
-    folder: Path,
+    sources: AnySource | Iterable[AnySource],
+    folder: str | os.PathLike[str],
     *,
     settings: PrepareSettings | None = None,
-    heldout_sources: Sequence[Path | BinaryIO] = (),
+    heldout_sources: AnySource | Iterable[AnySource] = (),
     num_processes: int | None = None,
     restart: bool = False,
     on_progress: OnProgress | None = None,
 ) -> Corpus:
-    """Prepare the text of files or streams; if interrupted, the same call goes on where it was.
+    """Prepare the text of files or binary streams; after an interruption, call it again to resume.
 
-    Without `num_processes` there is one a core. More than one import the calling program anew, so
-    it must have its work under `if __name__ == "__main__"`.
+    Without `num_processes` there is one per core. Each imports the calling program again, which
+    must therefore do its work under `if __name__ == "__main__"`.
     """
     settings, folder = settings or PrepareSettings(), Path(folder)
     texts = make_sources(sources, heldout_sources, form=settings.form)
@@ -159,15 +158,16 @@ def _find_shard(chunk: Chunk, maker: ShardMaker) -> ShardFacts | None:
     if not path.exists():
         return None
     try:
-        facts = Shard(path).facts
+        shard = Shard(path)
     except DataError:
         return None
+    facts = shard.facts
     if (facts.source_bytes, facts.source_crc32) != (chunk.num_bytes, chunk.checksum):
         excerpt = chunk.excerpts[0].excerpt
         place = f"{excerpt.name}, from line {excerpt.first_line}"
         raise changed(maker.folder, f"{place} on, is not what it was")
     is_refused = facts.num_bad and maker.bad_bytes is BadBytesPolicy.REFUSE
-    return None if is_refused else facts
+    return None if is_refused or shard.find_damage() is not None else facts
 
 
 def _no_text(texts: Sequence[Source]) -> _NoTextError:
@@ -219,4 +219,4 @@ def _finish(
         max_missed=max_missed,
     )
     remove_leftovers(folder)
-    write_json(folder / SUMMARY, summary)
+    write_summary(folder, summary)

@@ -55,6 +55,9 @@ class PrepareSettings:
     """Distinct tokens counted at once; about 200 bytes of memory each."""
 
     def __post_init__(self) -> None:
+        """Take strings as paths, and refuse what cannot be."""
+        if self.vocabulary is not None:
+            object.__setattr__(self, "vocabulary", Path(self.vocabulary))
         _check_at_least("max_words", self.max_words, 0)
         _check_at_least("min_count", self.min_count, 1)
         _check_at_least("max_types", self.max_types, 1)

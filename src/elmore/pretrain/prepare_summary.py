@@ -1,6 +1,5 @@
 """What corpus.json and job.json say about how a corpus was made."""
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from itertools import islice
@@ -10,11 +9,13 @@ from typing import Any
 from elmore.errors import ConfigError
 from elmore.pretrain.corpus_folder import FILES, hash_file
 from elmore.pretrain.corpus_index import PartTotals
+from elmore.pretrain.corpus_summary import find_fingerprint
 from elmore.pretrain.prepare_settings import PrepareSettings
 from elmore.pretrain.shard_workers import MAX_BAD_PLACES
 from elmore.pretrain.shards import ShardFacts
 from elmore.pretrain.text_chunks import Source
 from elmore.text.files import open_text
+from elmore.wording import count
 
 
 def describe_inputs(texts: Sequence[Source]) -> list[dict[str, Any]]:
@@ -64,11 +65,9 @@ def describe_corpus(
         name: {"bytes": (folder / name).stat().st_size, "sha256": hash_file(folder / name)}
         for name in FILES
     }
-    checksums = [str(entry["sha256"]) for entry in files.values()]
-    checksums += [shard.sha256 for shard in facts]
     bad_bytes = _describe_bad_bytes(facts, inputs)
     return {
-        "fingerprint": hashlib.sha256("\n".join(checksums).encode()).hexdigest(),
+        "fingerprint": find_fingerprint(files, facts),
         "settings": describe_settings(settings),
         "inputs": inputs,
         "vocabulary_size": num_words,
@@ -118,22 +117,22 @@ def _make_notes(
     if totals["heldout"].documents:
         pass
     elif has_heldout_text:
-        notes.append("nothing is held out, for there are no sentences in the held-out files")
+        notes.append("nothing is held out, because there are no sentences in the held-out files")
     elif settings.heldout:
         notes.append(
-            "nothing is held out, for the text is one document; separate documents by blank lines, "
-            "end them with --document-sentences, or give --heldout-text"
+            "nothing is held out, because the text is one document; separate documents by blank "
+            "lines, end them with --document-sentences, or give --heldout-text"
         )
     if bad_bytes["replaced"]:
         places = "; ".join(bad_bytes["first_places"])
         notes.append(
-            f"{bad_bytes['replaced']:,} times bytes that are not UTF-8 were replaced by U+FFFD, "
-            f"first in {places}"
+            "bytes that are not UTF-8 were replaced by U+FFFD "
+            f"{count(bad_bytes['replaced'], 'time')}, first in {places}"
         )
     if max_missed:
         notes.append(
-            f"there are more than {settings.max_types:,} distinct tokens, and the rarest were "
-            "forgotten now and then: the vocabulary was chosen as if words occurred up to "
-            f"{max_missed:,} times less often than they do"
+            f"there are more than {settings.max_types:,} distinct tokens, so the rarest were "
+            "dropped while counting: the vocabulary was chosen as if words occurred up to "
+            f"{count(max_missed, 'time')} less often than they do"
         )
     return notes

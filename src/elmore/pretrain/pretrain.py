@@ -1,5 +1,7 @@
 """Pretraining from beginning to end: a corpus and settings in, a model folder out."""
 
+import os
+import time
 from collections.abc import Callable
 from contextlib import nullcontext, suppress
 from pathlib import Path
@@ -17,6 +19,7 @@ from elmore.pretrain.distributed import (
     is_lost,
     local_rank,
 )
+from elmore.pretrain.enough_text import check_enough_text, find_overlap
 from elmore.pretrain.finish import RunReport, finish_run
 from elmore.pretrain.metrics import HeldoutResult, RunObserver, RunProgress
 from elmore.pretrain.network import Softmax, make_config
@@ -25,6 +28,9 @@ from elmore.pretrain.settings import PretrainSettings
 from elmore.pretrain.sources import weigh_inputs
 from elmore.pretrain.stopping import StoppedError, stopping_at_once
 from elmore.weights.elmo_model import ElmoModel
+
+# Checking a corpus is worth showing if it takes longer.
+SECONDS_BEFORE_STAGE = 2.0
 
 
 class NoObserver:
@@ -48,8 +54,8 @@ class NoObserver:
 
 def pretrain_model(
     settings: PretrainSettings,
-    corpus: str | Path | Corpus,
-    folder: str | Path,
+    corpus: str | os.PathLike[str] | Corpus,
+    folder: str | os.PathLike[str],
     *,
     observer: RunObserver | None = None,
     restart: bool = False,
@@ -62,11 +68,12 @@ def pretrain_model(
     """
     folder = Path(folder)
     group = Group(device=read_device(device))
+    observer = observer if observer is not None and group.is_first else NoObserver()
     release: Callable[[], None] | None = None
     try:
         opened = group.all_do(
             lambda: weigh_inputs(
-                open_corpus(Path(corpus)) if isinstance(corpus, str | Path) else corpus,
+                open_corpus(corpus) if isinstance(corpus, str | os.PathLike) else corpus,
                 settings.training.weights,
             )
         )
@@ -74,6 +81,8 @@ def pretrain_model(
         if make_parts is None:
             # A mistake in the settings is to be found before anything is written.
             group.all_do(lambda: make_config(settings, opened))
+        group.all_do(lambda: check_enough_text(opened, window=settings.training.window))
+        group.all_do(lambda: _check_shards(opened, group, observer))
         release = group.first_does(lambda: lock_run(folder))
         run = group.all_do(
             lambda: Run(
@@ -81,10 +90,12 @@ def pretrain_model(
                 opened,
                 folder,
                 group=group,
-                observer=observer if observer is not None and group.is_first else NoObserver(),
+                observer=observer,
                 make_parts=None if make_parts is None else lambda: make_parts(opened),
             )
         )
+        if (overlap := find_overlap(opened, settings.training)) is not None:
+            observer.on_message(f"note: {overlap}")
         # Processes that torchrun starts again go on, as they would without the option.
         is_first_start = not any(group.add([float(count_restarts())]))
         run.begin(restart=restart and is_first_start)
@@ -108,6 +119,17 @@ def pretrain_model(
         if release is not None:
             release()
     return report if group.is_first else None
+
+
+def _check_shards(corpus: Corpus, group: Group, observer: RunObserver) -> None:
+    """Find damage now, not after hours of training; the processes of a machine share the work."""
+    started = time.monotonic()
+
+    def show(num_done: int, num_shards: int) -> None:
+        if time.monotonic() - started > SECONDS_BEFORE_STAGE:
+            observer.on_stage("checking the corpus", num_done / num_shards)
+
+    corpus.check_shards(place=local_rank(), of=group.num_local, on_shard=show)
 
 
 def _shared(settings: PretrainSettings) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Any
 from elmore.errors import ConfigError, DataError
 from elmore.pretrain.schedule import is_same_course
 from elmore.pretrain.settings import PretrainSettings, read_settings
+from elmore.wording import count
 
 
 @dataclass(kw_only=True)
@@ -85,7 +86,7 @@ def check_same_run(
     if kept["corpus"] != fingerprint:
         raise DataError(
             f"the run in {folder} began with another corpus than the one given; give that one, "
-            "another folder, or --restart to begin anew"
+            "another folder, or --restart to start over"
         )
     # Settings that are newer than the checkpoint have their defaults there.
     settings_before = read_settings(kept["settings"])
@@ -96,7 +97,7 @@ def check_same_run(
         num_steps = count_steps(settings)
         if num_steps < num_done:
             raise ConfigError(
-                f"the run in {folder} has taken {num_done:,} steps, and is to end after "
+                f"the run in {folder} has taken {count(num_done, 'step')} and would end after "
                 f"{num_steps:,}; set a later end (training.max_steps), or give another folder"
             )
         if is_same_course(
@@ -109,10 +110,10 @@ def check_same_run(
             return
     if changed:
         place = (others or changed)[0]
-        why = "" if others else f", which changes the rates of the {num_done:,} steps taken"
+        why = "" if others else f", which changes the rates of the {count(num_done, 'step')} taken"
         raise ConfigError(
             f"the run in {folder} began with {place} = {before.get(place)!r}, now it is "
-            f"{now.get(place)!r}{why}; set it back, give another folder, or --restart to begin anew"
+            f"{now.get(place)!r}{why}; set it back, give another folder, or --restart to start over"
         )
 
 

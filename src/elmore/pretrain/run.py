@@ -34,6 +34,7 @@ from elmore.pretrain.stopping import StoppedError, StopRequest, listening
 from elmore.pretrain.trainer import Trainer, count_steps
 from elmore.weights.elmo_model import ElmoModel
 from elmore.weights.json_file import read_json, write_json
+from elmore.wording import count
 
 SETTINGS, CHECKPOINTS, BEST, MODEL = "settings.json", "checkpoints", "best.safetensors", "model"
 MADE_BY = "made_by"
@@ -100,7 +101,20 @@ class Run:
         tensors = self.group.share_tensors(checkpoint.tensors if checkpoint else {})
         self.trainer.restore(tensors, num_done=step)
         self._saved_step = step
-        self.observer.on_message(f"going on from step {step:,} of {self.trainer.num_steps:,}")
+        self.observer.on_message(self._describe_start())
+
+    def _describe_start(self) -> str:
+        """Return what the user should know about a run that was here before."""
+        step, num_steps = self.progress.step, self.trainer.num_steps
+        if step < num_steps and not self._has_lost_patience():
+            return f"resuming at step {step:,} of {num_steps:,}"
+        model = self.folder / MODEL
+        place = (
+            f"its model is in {model} and is measured again"
+            if model.is_dir()
+            else (f"its model is now written to {model}")
+        )
+        return f"this run is finished ({step:,} of {count(num_steps, 'step')}); {place}"
 
     def train(self) -> str:
         """Train to the end; return why it ended."""

@@ -5,7 +5,7 @@ from itertools import count
 
 import numpy as np
 
-from elmore.pretrain.corpus import CorpusPart
+from elmore.pretrain.corpus_part import CorpusPart
 from elmore.pretrain.reader import Document
 
 # Less of a document says little about how state is carried.

@@ -8,10 +8,11 @@ Shapes: N symbols (tokens and markers), S sentences, T types (distinct tokens).
 import hashlib
 import json
 import mmap
+import re
 from array import array
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -27,11 +28,16 @@ FORMAT = 1
 BEGIN, END, NUM_MARKERS = 0, 1, 2
 
 ARRAYS = ("symbols", "sentence_starts", "breaks", "type_counts", "type_offsets", "type_bytes")
-MAX_HEADER_BYTES = 1 << 16
+# A shard of very many small files has a long list of them in its header.
+MAX_HEADER_BYTES = 1 << 26
 
 _U32 = np.dtype("<u4")
-_DTYPES: dict[str, np.dtype[Any]] = {"U32": _U32, "U8": np.dtype("u1")}
+_DTYPES: dict[str, np.dtype[Any]] = {
+    name: np.dtype("u1") if name == "type_bytes" else _U32 for name in ARRAYS
+}
+_DTYPE_NAMES = {_U32: "U32", np.dtype("u1"): "U8"}
 _LINE_FEED = 1  # ends every type
+_SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,14 +57,67 @@ class ShardFacts:
     inputs: list[list[int]] | None = None
     """Number of each input in the shard and its first sentence here; older shards lack it."""
 
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> "ShardFacts":
+        """Read what JSON holds about a shard; `ValueError` if a fact is missing or cannot be."""
+        names = {field.name for field in fields(cls)}
+        if set(values) not in (names, names - {"inputs"}):
+            raise ValueError(f"expected {sorted(names)} of a shard, got {sorted(values)}")
+        for name, value in values.items():
+            if not _is_possible(name, value):
+                raise ValueError(f"{name} of a shard cannot be {value!r:.60}")
+        facts = cls(**values)
+        if facts.inputs is not None and not facts._has_possible_inputs(facts.inputs):
+            raise ValueError(f"inputs of a shard cannot be {facts.inputs!r:.60}")
+        return facts
+
+    def _has_possible_inputs(self, inputs: list[list[int]]) -> bool:
+        """Say whether the first sentences of inputs rise from 0 and are all in the shard."""
+        firsts = [first for _, first in inputs]
+        return firsts == sorted(firsts) and firsts[:1] == [0] and firsts[-1] <= self.num_sentences
+
     @property
     def num_tokens(self) -> int:
         """Symbols that are no markers."""
         return self.num_symbols - NUM_MARKERS * self.num_sentences
 
 
+def _is_possible(name: str, value: Any) -> bool:
+    match name:
+        case "sha256":
+            return is_sha256(value)
+        case "is_heldout":
+            return isinstance(value, bool)
+        case "bad_places":
+            return _are_counts(value, width=3)
+        case "inputs":
+            return value is None or _are_counts(value, width=2)
+        case _:
+            return is_count(value)
+
+
+def _are_counts(value: Any, *, width: int) -> bool:
+    """Say whether a value is a list of lists of `width` counts."""
+    return isinstance(value, list) and all(
+        isinstance(row, list) and len(row) == width and all(map(is_count, row)) for row in value
+    )
+
+
+def is_count(value: Any) -> bool:
+    """Say whether a value from JSON is a number of things that fits into 63 bits."""
+    return type(value) is int and 0 <= value < 1 << 63
+
+
+def is_sha256(value: Any) -> bool:
+    """Say whether a value from JSON is a SHA-256 in lower-case hexadecimal digits."""
+    return isinstance(value, str) and _SHA256.fullmatch(value) is not None
+
+
 class Shard:
-    """A shard's arrays, mapped into memory: only what is looked at is read."""
+    """A shard's arrays, mapped into memory: only what is looked at is read.
+
+    Opening checks the header, not the arrays; `find_damage` reads those.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -66,12 +125,16 @@ class Shard:
             mapped = _map_file(path)
             header, start = _read_header(mapped)
             self.facts = _read_facts(header, num_bytes=len(mapped))
-            arrays = {name: _map_array(mapped, header[name], start) for name in ARRAYS}
+            arrays = {
+                name: _map_array(mapped, header[name], start, dtype=_DTYPES[name])
+                for name in ARRAYS
+            }
+            _check_lengths(arrays, self.facts)
         except FileNotFoundError:
             raise DataError(f"{path} is missing; prepare the corpus again") from None
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise DataError(
-                f"{path} is damaged ({error}); prepare the corpus again, with --restart"
+                f"{path} is damaged ({error!s:.200}); prepare the corpus again, with --restart"
             ) from None
         self.symbols = arrays["symbols"]  # (N,)
         self.sentence_starts = arrays["sentence_starts"]  # (S + 1,) among the symbols
@@ -102,9 +165,35 @@ class Shard:
         starts_character = (self.type_bytes & 0xC0) != 0x80
         return np.add.reduceat(starts_character, self.type_offsets[:-1], dtype=np.int64)
 
-    def checksum(self) -> str:
-        """Return what `facts.sha256` should be."""
-        return _hash_arrays({name: getattr(self, name) for name in ARRAYS})
+    def find_damage(self) -> str | None:
+        """Read all arrays; return what is wrong with them, or None if they are as written."""
+        if _hash_arrays({name: getattr(self, name) for name in ARRAYS}) != self.facts.sha256:
+            return "its checksum differs"
+        # A checksum does not protect against files that were made to break their readers.
+        return self._find_bad_sentences() or self._find_bad_spellings()
+
+    def _find_bad_sentences(self) -> str | None:
+        starts = self.sentence_starts
+        if not _is_rising(starts, end=len(self.symbols)):
+            return "its sentences overlap"
+        if self.symbols.max(initial=0) >= len(self.type_counts) + NUM_MARKERS:
+            return "it has symbols without a spelling"
+        begins, ends = self.symbols[starts[:-1]], self.symbols[starts[1:] - 1]
+        if np.any(begins != BEGIN) or np.any(ends != END):
+            return "its sentences lack markers"
+        return None
+
+    def _find_bad_spellings(self) -> str | None:
+        if not _is_rising(self.type_offsets, end=len(self.type_bytes)):
+            return "its spellings overlap"
+        try:
+            num_lines = self.type_bytes.tobytes().decode("utf-8").count("\n")
+        except UnicodeDecodeError:
+            return "its spellings are not UTF-8"
+        ends = self.type_offsets[1:] - _LINE_FEED
+        if num_lines != len(ends) or np.any(self.type_bytes[ends] != ord("\n")):
+            return "its spellings are not one per line"
+        return None
 
 
 def write_shard(
@@ -181,12 +270,31 @@ def _read_facts(header: dict[str, Any], *, num_bytes: int) -> ShardFacts:
     about = json.loads(header["__metadata__"]["elmore"])
     if about["format"] != FORMAT:
         raise ValueError(f"it has format {about['format']}, and this elmore reads {FORMAT}")
-    return ShardFacts(num_bytes=num_bytes, **about["facts"])
+    return ShardFacts.from_json({"num_bytes": num_bytes, **about["facts"]})
 
 
-def _map_array(mapped: mmap.mmap, entry: dict[str, Any], start: int) -> NDArray[Any]:
+def _map_array(
+    mapped: mmap.mmap, entry: dict[str, Any], start: int, *, dtype: np.dtype[Any]
+) -> NDArray[Any]:
     first, end = entry["data_offsets"]
-    dtype = _DTYPES[entry["dtype"]]
-    if not 0 <= first <= end <= len(mapped) - start:
+    if entry["dtype"] != _DTYPE_NAMES[dtype]:
+        raise ValueError(f"an array has type {entry['dtype']!r:.60}")
+    if not (is_count(first) and is_count(end) and first <= end <= len(mapped) - start):
         raise ValueError("it was cut short")
     return np.frombuffer(mapped, dtype, count=(end - first) // dtype.itemsize, offset=start + first)
+
+
+def _check_lengths(arrays: Mapping[str, NDArray[Any]], facts: ShardFacts) -> None:
+    for name, length in (
+        ("symbols", facts.num_symbols),
+        ("sentence_starts", facts.num_sentences + 1),
+        ("type_counts", facts.num_types),
+        ("type_offsets", facts.num_types + 1),
+    ):
+        if len(arrays[name]) != length:
+            raise ValueError(f"{name} has length {len(arrays[name])} instead of {length}")
+
+
+def _is_rising(numbers: NDArray[Any], *, end: int) -> bool:
+    """Say whether numbers go from 0 to `end`, each greater than the one before."""
+    return bool(numbers[0] == 0 and numbers[-1] == end and np.all(numbers[1:] > numbers[:-1]))

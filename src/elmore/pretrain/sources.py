@@ -14,7 +14,8 @@ from itertools import pairwise
 from pathlib import Path
 
 from elmore.errors import ConfigError, DataError
-from elmore.pretrain.corpus import Corpus, CorpusPart
+from elmore.pretrain.corpus import Corpus
+from elmore.pretrain.corpus_part import CorpusPart
 
 
 @dataclass(frozen=True, kw_only=True)

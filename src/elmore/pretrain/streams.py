@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elmore.errors import DataError
-from elmore.pretrain.corpus import CorpusPart
+from elmore.pretrain.corpus_part import CorpusPart
 from elmore.text.batches import NUM_MARKERS
 
 Ids = NDArray[np.int64]

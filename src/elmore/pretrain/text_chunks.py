@@ -5,15 +5,18 @@ them are the same whatever the number of processes. A chunk ends where a sentenc
 may go on in the next one. Small files share a chunk, lest there be a shard for each.
 """
 
+import os
 import re
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from io import TextIOBase
 from itertools import count
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
+from elmore.errors import ConfigError
 from elmore.text.files import Excerpt, TextForm, find_name, guess_form, open_text, read_bytes
 from elmore.text.language import Language
 from elmore.text.sentences import split_sentences
@@ -22,6 +25,9 @@ from elmore.text.sentences import split_sentences
 TAIL_BYTES = 1 << 16
 
 _BLANK_LINE = re.compile(rb"\n\r?\n")
+
+# What a caller may name a text by.
+AnySource = str | os.PathLike[str] | BinaryIO
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,12 +78,12 @@ class Chunk:
 
 
 def make_sources(
-    train: Sequence[Path | BinaryIO],
-    heldout: Sequence[Path | BinaryIO],
+    train: AnySource | Iterable[AnySource],
+    heldout: AnySource | Iterable[AnySource],
     *,
     form: TextForm | None,
 ) -> list[Source]:
-    """Return what to read, in order, with its form."""
+    """Return what to read, in order, with its form; one text need not be in a list."""
     return [
         Source(
             source=source,
@@ -85,8 +91,24 @@ def make_sources(
             form=_guess(source) if form is None else TextForm(form),
         )
         for is_heldout, sources in ((False, train), (True, heldout))
-        for source in sources
+        for source in _list_sources(sources)
     ]
+
+
+def _list_sources(sources: Any) -> list[Path | BinaryIO]:
+    is_one = isinstance(sources, str | os.PathLike) or hasattr(sources, "read")
+    found: list[Path | BinaryIO] = []
+    for source in [sources] if is_one or not isinstance(sources, Iterable) else sources:
+        if isinstance(source, str | os.PathLike):
+            found.append(Path(source))
+        elif hasattr(source, "read") and not isinstance(source, TextIOBase):
+            found.append(source)
+        else:
+            raise ConfigError(
+                f"expected a path or a file opened in binary mode, got {source!r:.80}; give text "
+                "files by their paths"
+            )
+    return found
 
 
 def _guess(source: Path | BinaryIO) -> TextForm:

@@ -27,8 +27,8 @@ from benchmarks.machine import describe_machine
 from benchmarks.pretraining_parts import Case, ElmoreRun, PlainRun
 from benchmarks.pretraining_plot import draw_curves
 from elmore.atomic_file import replace_file
-from elmore.pretrain.reader import Document
 from elmore.pretrain.sample import sample_documents
+from elmore.read.documents import Document
 
 ADAMW = (
     "optimizer.name=adamw",

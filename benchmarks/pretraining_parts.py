@@ -17,10 +17,10 @@ from elmore.pretrain.distributed import Group
 from elmore.pretrain.network import make_model, make_softmax
 from elmore.pretrain.objective import NEGATIVES_KEY, choose_sampler
 from elmore.pretrain.perplexity import LossTotals, measure_losses
-from elmore.pretrain.reader import Document
 from elmore.pretrain.settings import OptimizerSettings, PretrainSettings, load_settings
 from elmore.pretrain.streams import Streams
 from elmore.pretrain.trainer import Trainer, count_steps
+from elmore.read.documents import Document
 from elmore.text.batches import NUM_MARKERS
 from elmore.weights.elmo_model import ElmoModel, new_model
 

@@ -93,14 +93,13 @@ def copy_beginning(source: Path, target: Path, *, num_bytes: int) -> None:
 def run(embedder: Embedder, text: Path, out: Path) -> tuple[StageClock, job.JobReport]:
     """Embed a file with a clock at every stage."""
     clock = StageClock()
-    runner = embedder._runner
-    bilm, cache = runner.bilm, runner.cache
+    bilm, cache = embedder._engine.reader, embedder._engine.cache
     bilm.contextualize = clock.wrap("LSTMs", bilm.contextualize)  # type: ignore[method-assign]
     cache._speller.spell = clock.wrap("spelling", cache._speller.spell)  # type: ignore[method-assign]
     cache._encode = clock.wrap("token encoder", cache._encode)  # type: ignore[method-assign]
     cache.find = clock.wrap("token cache", cache.find)  # type: ignore[method-assign]
-    windows = runner.windows
-    runner.windows = lambda *a, **s: timed_items(clock, "batches", windows(*a, **s))  # type: ignore[method-assign]
+    windows = embedder.windows
+    embedder.windows = lambda *a, **s: timed_items(clock, "batches", windows(*a, **s))  # type: ignore[method-assign]
     job.ChunkFolder.add = clock.wrap("parts of the file", job.ChunkFolder.add)  # type: ignore[method-assign]
     job.write_vector_file = clock.wrap("the file", job.write_vector_file)
     sentences = read_sentences(text, form=TextForm.RAW)

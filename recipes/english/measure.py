@@ -21,7 +21,7 @@ import elmore
 from elmore.config import StatePolicy
 from elmore.embed.embedder import Embedder
 from elmore.pretrain.perplexity import measure_losses
-from elmore.pretrain.reader import Document, zero_state
+from elmore.read.documents import Document, zero_state
 from elmore.tasks import layer_views, nearest_sense
 from elmore.tasks.nearest_sense import SenseSums, SenseUse, find_static_uses, find_uses
 from elmore.tasks.neighbor_agreement import WordUse, collect_word_uses, measure_agreement

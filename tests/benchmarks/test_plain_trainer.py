@@ -159,11 +159,11 @@ def test_dropout_is_where_elmore_has_it():
     window, negatives = make_window(0), make_negatives(0)
     masks = 2.0 * torch.randint(2, (2, 3, NUM_STEPS * NUM_ROWS, 5))  # direction, place
     tokens = TokenIds(char_ids=window.char_ids, word_ids=None)
-    read = WindowReader(bilm)(
+    outputs, _ = WindowReader(bilm)(
         tokens, window.inputs, bilm.initial_state(NUM_ROWS), lambda d, place: masks[d, place]
     )
     wanted = softmax.sampled_loss(
-        read.outputs[:, window.has_target.flatten()].flatten(0, 1),
+        outputs[:, window.has_target.flatten()].flatten(0, 1),
         window.targets[:, window.has_target].flatten(),
         negatives,
     )

@@ -7,7 +7,7 @@ from elmore.config import StatePolicy
 from elmore.pretrain.perplexity import measure_losses
 from elmore.pretrain.prepare import prepare_corpus
 from elmore.pretrain.prepare_settings import PrepareSettings
-from elmore.pretrain.reader import zero_state
+from elmore.read.documents import zero_state
 from elmore.text.files import TextForm
 from tests import tiny
 from tests.pretrain.slow_language_model import DOCUMENTS, make_language_model

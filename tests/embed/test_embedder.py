@@ -337,7 +337,7 @@ torch.set_num_threads(4)  # several batches at the same time
 from elmore.embed.embedder import Embedder
 from tests import tiny
 embedder = Embedder(tiny.model(), tokens_per_batch=4)
-assert embedder._runner.num_parallel == 2
+assert embedder._engine.num_parallel == 2
 sentences = [["a", "b", "c"]] * 50
 wanted = [array.tobytes() for array in embedder.embed(sentences)]
 stream = embedder.stream(sentences)

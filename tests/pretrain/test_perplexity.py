@@ -8,9 +8,10 @@ import torch
 
 from elmore.config import StatePolicy
 from elmore.errors import ConfigError, DataError
-from elmore.pretrain import perplexity, reader
+from elmore.pretrain import perplexity
 from elmore.pretrain.perplexity import LossTotals, measure_losses
-from elmore.pretrain.reader import DocumentReader, zero_state
+from elmore.read import documents as reader
+from elmore.read.documents import DocumentReader, zero_state
 from tests.pretrain.slow_language_model import (
     DOCUMENTS,
     SENTENCES,
@@ -232,7 +233,8 @@ def test_words_beyond_the_shared_ones_count_as_unknown():
     (batch,) = DocumentReader(model.elmo.bilm, model.elmo.speller, policy=StatePolicy.RESET).read(
         [[["mat"]]]
     )
-    log_probs = model.softmax.log_probs(batch.outputs[:, :5]).detach()
+    with torch.no_grad():
+        log_probs = model.softmax.log_probs(batch.layers[-1, :, :5])
     one = measure(model, num_shared=6, unknown_id=2, state=StatePolicy.RESET, documents=[[["mat"]]])
     unknown = torch.cat([log_probs[0, 2:3], log_probs[0, 6:]]).logsumexp(dim=0)
     assert one.forward_lm == pytest.approx(-float(unknown + log_probs[1, 1]), rel=1e-5)

@@ -193,7 +193,7 @@ def _measure(
 ) -> dict[str, "LossTotals"]:
     from elmore.pretrain.perplexity import measure_losses  # noqa: PLC0415  brings torch
     from elmore.pretrain.pretrain import read_device  # noqa: PLC0415
-    from elmore.pretrain.reader import zero_state  # noqa: PLC0415
+    from elmore.read.documents import zero_state  # noqa: PLC0415
     from elmore.weights.language_model import load_language_model  # noqa: PLC0415
 
     loaded = load_language_model(model).to(read_device(device))

@@ -15,11 +15,13 @@ import torch
 from elmore.config import Precision, StatePolicy
 from elmore.embed.layer_choice import ALL, AVERAGE, LayerChoice, Layers
 from elmore.embed.origin import Origin, move_model
-from elmore.embed.runner import Array, Runner, Window
-from elmore.embed.token_cache import TokenCache
+from elmore.embed.vectors import Array, make_cutter, make_empty
 from elmore.errors import ConfigError, DataError, ModelError
 from elmore.model.packed_bilm import freeze
 from elmore.model.state import BiLMState, RowMemory
+from elmore.read.engine import Engine
+from elmore.read.token_cache import TokenCache
+from elmore.read.windows import SentenceWindow, WindowedReading
 from elmore.text.language import Language
 from elmore.text.tokens import parse_sentence
 from elmore.weights.elmo_model import ElmoModel
@@ -120,13 +122,12 @@ class Embedder:
         self.mix = mix
         self.precision = Precision(precision)
         self.choose_layers(mix)  # a wrong choice is reported here, not at the first sentence
-        bilm = freeze(model.bilm, precision=self.precision)
-        self._runner = Runner(
-            bilm,
-            TokenCache(bilm.token_encoder, model.speller, size=cache_size),
-            policy=self.state,
+        self.max_sentence_tokens = max_sentence_tokens
+        self._bilm = freeze(model.bilm, precision=self.precision)
+        self._engine = Engine(
+            self._bilm,
+            TokenCache(self._bilm, model.speller, size=cache_size),
             tokens_per_batch=tokens_per_batch,
-            max_sentence_tokens=max_sentence_tokens,
             num_parallel=max(1, torch.get_num_threads() // 2),  # a direction is a thread
         )
         self._memory = RowMemory()
@@ -150,9 +151,9 @@ class Embedder:
                 "state": self.state,
                 "mix": self.mix,
                 "language": self.language,
-                "tokens_per_batch": self._runner.tokens_per_batch,
-                "cache_size": self._runner.cache.size,
-                "max_sentence_tokens": self._runner.max_sentence_tokens,
+                "tokens_per_batch": self._engine.tokens_per_batch,
+                "cache_size": self._engine.cache.size,
+                "max_sentence_tokens": self.max_sentence_tokens,
                 "precision": self.precision,
             },
             "memory": self._memory,
@@ -200,16 +201,16 @@ class Embedder:
     @property
     def kernel(self) -> str:
         """What computes: avx2, avx512 or another native kernel, or torch."""
-        return self._runner.bilm.kernel_name
+        return self._bilm.kernel_name
 
     @property
     def has_own_weights(self) -> bool:
         """Whether it computes with a copy of the model's weights."""
-        return self._runner.bilm is not self.model.bilm
+        return self._bilm is not self.model.bilm
 
     def initial_state(self, num_sentences: int) -> BiLMState:
         """Return the state in which sentences begin."""
-        return self._runner.bilm.initial_state(num_sentences)
+        return self._engine.initial_state(num_sentences)
 
     def choose_layers(self, mix: Layers | None = None) -> LayerChoice:
         """Return what a mix means for this model; without one, the embedder's own."""
@@ -259,9 +260,9 @@ class Embedder:
     def clear_cache(self) -> None:
         """Encode all tokens anew, with the model's weights as they are now."""
         if self.has_own_weights and not self.model.is_released:
-            bilm = freeze(self.model.bilm, precision=self.precision)
-            self._runner.bilm, self._runner.cache.encoder = bilm, bilm.token_encoder
-        self._runner.cache.clear()
+            self._bilm = freeze(self.model.bilm, precision=self.precision)
+            self._engine.reader = self._engine.cache.reader = self._bilm
+        self._engine.cache.clear()
 
     def windows(
         self,
@@ -271,19 +272,25 @@ class Embedder:
         rows: int = 1,
         state: BiLMState | None = None,
         num_before: int = 0,
-    ) -> Iterator[Window]:
+    ) -> Iterator[SentenceWindow[Array]]:
         """Embed tokenised sentences window by window, going on from `state` if given.
 
         For jobs that keep their own account of the state; this embedder's is not touched.
         `num_before` sentences came earlier: a message counts them.
         """
-        return self._runner.windows(
-            sentences, self.choose_layers(mix), rows=rows, state=state, num_before=num_before
+        choice = self.choose_layers(mix)
+        reading = WindowedReading(
+            self._engine,
+            make_cutter(choice),
+            empty=make_empty(choice, self._bilm),
+            policy=self.state,
+            max_sentence_tokens=self.max_sentence_tokens,
         )
+        return reading.read(sentences, rows=rows, state=state, num_before=num_before)
 
     def _windows(
         self, sentences: Iterable[Sequence[str]], *, mix: Layers | None, rows: int
-    ) -> Iterator[Window]:
+    ) -> Iterator[SentenceWindow[Array]]:
         """Under policy `stream`, go on where the last call left each row."""
         if self.state is not StatePolicy.STREAM:
             yield from self.windows(sentences, mix=mix, rows=rows)

@@ -76,15 +76,6 @@ class ReadingPlan:
     places: Sequence[Tensor]  # a direction each: (N,) flat place of each packed row
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Reading:
-    """What both directions give: flat layers, and the final state in packed order."""
-
-    layers: Tensor  # (L + 1, N, 2D)
-    hidden: Tensor  # (2, L, B, D)
-    cell: Tensor  # (2, L, B, C)
-
-
 class PackedReader:
     """The LSTMs of both directions."""
 
@@ -109,8 +100,13 @@ class PackedReader:
         if len(widths) != 1:
             raise ValueError(f"expected layers of one width, got {sorted(widths)}")
 
-    def read(self, tokens: Tensor, plan: ReadingPlan, hidden: Tensor, cell: Tensor) -> Reading:
-        """Read flat (N, D) tokens from (2, L, B, D) and (2, L, B, C) in packed order."""
+    def read(
+        self, tokens: Tensor, plan: ReadingPlan, hidden: Tensor, cell: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Read flat (N, D) tokens from (2, L, B, D) and (2, L, B, C) in packed order.
+
+        Return flat (L + 1, N, 2D) layers, and the state after them in the form it was given.
+        """
         kernel = load_kernel(self.kernel_name)
         num_layers = len(self.directions[0])
         self._check(tokens, plan, hidden, cell)
@@ -153,7 +149,7 @@ class PackedReader:
             read_direction(1)
         else:
             run_together(lambda: read_direction(0), lambda: read_direction(1))
-        return Reading(layers=layers, hidden=last_hidden, cell=last_cell)
+        return layers, last_hidden, last_cell
 
     def _check(self, tokens: Tensor, plan: ReadingPlan, hidden: Tensor, cell: Tensor) -> None:
         layer = self.directions[0][0]

@@ -5,31 +5,24 @@ Shapes: L LSTM layers, B sentences, N their tokens in all, D one direction, C ce
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
 
-from elmore.kernels.library import TORCH, Kernel, find_kernel
-from elmore.kernels.reading import PackedReader, Reading
+from elmore.kernels.choice import find_kernel_for
+from elmore.kernels.library import TORCH, Kernel
+from elmore.kernels.reading import PackedReader
 from elmore.kernels.threads import run_together_in_torch
-from elmore.kernels.training import train_layer
+from elmore.kernels.training import LayerOutput, train_layer
+from elmore.model.layers import run_layers
 from elmore.model.lstm import ProjectedLSTM
 from elmore.model.packed_reader import pack_lstms, read_packed, version_of, weights_of
 from elmore.model.packing import Packing, invert, pack
-from elmore.model.state import BiLMState, repeat_state
+from elmore.model.state import BiLMOutput, BiLMState, repeat_state
 from elmore.model.token_encoder import Highway, TokenEncoder
-from elmore.text.batches import Batch
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class BiLMOutput:
-    """Every layer of every token, sentence after sentence, markers included."""
-
-    layers: Tensor  # (L + 1, N, 2D)
-    state: BiLMState
+from elmore.text.batches import Batch, TokenIds
 
 
 class BiLM(nn.Module):
@@ -79,41 +72,88 @@ class BiLM(nn.Module):
         """Leave out what can be made again."""
         return {**self.__dict__, "_packed": None}
 
+    @property
+    def device(self) -> torch.device:
+        """Where it computes."""
+        return self.initial_hidden.device
+
     def initial_state(self, num_sentences: int) -> BiLMState:
         """Return the state in which sentences begin."""
         return repeat_state(self.initial_hidden, self.initial_cell, num_sentences)
 
     def forward(self, batch: Batch, state: BiLMState | None = None) -> BiLMOutput:
         """Run sentences from `state`, or from the initial state."""
-        token_vectors = self.token_encoder(batch.tokens.char_ids, batch.tokens.word_ids)
+        token_vectors = self.encode(batch.tokens)
         return self.contextualize(token_vectors[batch.positions], batch.lengths, state)
+
+    def encode(self, ids: TokenIds) -> Tensor:
+        """Return (U, D) context-free vectors of distinct tokens."""
+        return self.token_encoder(ids.char_ids, ids.word_ids)
 
     def contextualize(
         self, tokens: Tensor, lengths: Tensor, state: BiLMState | None = None
     ) -> BiLMOutput:
         """Run the LSTMs over flat (N, D) token vectors of sentences of these (B,) lengths."""
-        if state is None:
-            state = self.initial_state(len(lengths))
-        if len(lengths) == 0:
-            empty = tokens.new_zeros((self.num_layers, 0, self.output_dim))
-            return BiLMOutput(layers=empty, state=state)
-        packing = pack(lengths, device=tokens.device)
-        start = state[packing.order]
-        kernel = self.find_kernel() if tokens.dtype == torch.float32 else None
-        if kernel is None:
-            reading = self._read_with_torch(tokens, packing, start)
-        elif self._needs_gradient(tokens, start):
-            reading = self._read_for_gradient(kernel, tokens, packing, start)
-        else:
-            reading = read_packed(self._pack(kernel), tokens, packing, start)
-        final = BiLMState(hidden=reading.hidden, cell=reading.cell)
-        return BiLMOutput(layers=reading.layers, state=final[invert(packing.order)])
+        start = self.initial_state(len(lengths)) if state is None else state
+        return read_sentences(self._read, tokens, lengths, start, num_layers=self.num_layers)
 
-    def find_kernel(self) -> Kernel | None:
-        """Return what computes single precision on the CPU; anything else is torch's."""
-        weights = itertools.chain(self.parameters(), self.buffers())
-        is_plain = all(w.dtype == torch.float32 and w.device.type == "cpu" for w in weights)
-        return find_kernel() if is_plain and self._has_plain_layers() else None
+    def _read(self, tokens: Tensor, packing: Packing, start: BiLMState) -> BiLMOutput:
+        """Read with what is fastest here: packed weights, unless a gradient or torch is needed."""
+        kernel = self.find_kernel([tokens])
+        if kernel is not None and not self._needs_gradient(tokens, start):
+            return read_packed(self._pack(kernel), tokens, packing, start)
+        orders = [packing.forward_lm, packing.backward_lm]
+        outputs, final = run_layers(
+            [tokens[order] for order in orders],
+            partial(self.read_layer, step_sizes=packing.step_sizes, start=start),
+            num_layers=len(self.forward_lm),
+            has_residuals=self.has_residuals,
+        )
+        back_to_flat = [invert(order) for order in orders]
+        layers = [torch.cat([tokens, tokens], dim=1)]
+        for directions in outputs:
+            flat = [x[order] for x, order in zip(directions, back_to_flat, strict=True)]
+            layers.append(torch.cat(flat, dim=1))
+        return BiLMOutput(layers=torch.stack(layers), state=final)
+
+    def read_layer(
+        self,
+        depth: int,
+        inputs: Sequence[Tensor],
+        *,
+        step_sizes: Sequence[int],
+        start: BiLMState,
+        uses_kernel: bool = True,
+    ) -> Sequence[LayerOutput]:
+        """Read one layer of both directions from packed (N, D) inputs, ready for a gradient."""
+        hidden, cell = start.hidden[:, depth].unbind(), start.cell[:, depth].unbind()
+        kernel = self.find_kernel(inputs) if uses_kernel else None
+        if kernel is not None:
+            weights = [weights_of(direction[depth]) for direction in self.directions]
+            return train_layer(kernel, weights, inputs, step_sizes, hidden, cell)
+        results: dict[int, LayerOutput] = {}
+
+        def read_direction(number: int) -> None:
+            # By the module list, where a layer may be wrapped.
+            lstm = (self.forward_lm, self.backward_lm)[number][depth]
+            outputs, last_hidden, last_cell = lstm(
+                inputs[number], step_sizes, hidden[number], cell[number]
+            )
+            results[number] = LayerOutput(outputs=outputs, hidden=last_hidden, cell=last_cell)
+
+        calls = [partial(read_direction, number) for number in range(2)]
+        if inputs[0].device.type == "cpu" and not self._needs_gradient(*inputs, start):
+            run_together_in_torch(*calls)
+        else:  # autograd and other devices have an order and threads of their own
+            for call in calls:
+                call()
+        return [results[0], results[1]]
+
+    def find_kernel(self, inputs: Sequence[Tensor] = ()) -> Kernel | None:
+        """Return the kernel that computes with these inputs; None where torch does."""
+        tensors = itertools.chain(inputs, self.parameters(), self.buffers())
+        kernel = find_kernel_for(tensors)
+        return kernel if kernel is not None and self._has_plain_layers() else None
 
     @property
     def kernel_name(self) -> str:
@@ -140,46 +180,15 @@ class BiLM(nn.Module):
         self._packed = None
         return super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
 
-    def _needs_gradient(self, tokens: Tensor, start: BiLMState) -> bool:
+    def _needs_gradient(self, *inputs: Tensor | BiLMState) -> bool:
         return torch.is_grad_enabled() and any(
             tensor.requires_grad
-            for tensor in (tokens, start.hidden, start.cell, *self._lstm_weights())
+            for item in (*inputs, *self._lstm_weights())
+            for tensor in ((item.hidden, item.cell) if isinstance(item, BiLMState) else (item,))
         )
 
     def _lstm_weights(self) -> Iterator[Tensor]:
         return itertools.chain(self.forward_lm.parameters(), self.backward_lm.parameters())
-
-    def _read_for_gradient(
-        self, kernel: Kernel, tokens: Tensor, packing: Packing, start: BiLMState
-    ) -> Reading:
-        """Run both directions of a layer together, layer by layer."""
-        places = [packing.forward_lm, packing.backward_lm]
-        back_to_flat = [invert(order) for order in places]
-        inputs = [tokens[order] for order in places]
-        layers = [torch.cat([tokens, tokens], dim=1)]
-        states = []
-        for depth, lstms in enumerate(zip(*self.directions, strict=True)):
-            outputs = train_layer(
-                kernel,
-                [weights_of(lstm) for lstm in lstms],
-                inputs,
-                packing.step_sizes,
-                start.hidden[:, depth].unbind(),
-                start.cell[:, depth].unbind(),
-            )
-            has_residual = self.has_residuals and depth > 0
-            inputs = [
-                direction.outputs + x if has_residual else direction.outputs
-                for direction, x in zip(outputs, inputs, strict=True)
-            ]
-            flat = [x[order] for x, order in zip(inputs, back_to_flat, strict=True)]
-            layers.append(torch.cat(flat, dim=1))
-            states.append(outputs)
-        return Reading(
-            layers=torch.stack(layers),
-            hidden=_stack_directions([[d.hidden for d in layer] for layer in states]),
-            cell=_stack_directions([[d.cell for d in layer] for layer in states]),
-        )
 
     def _pack(self, kernel: Kernel) -> PackedReader:
         """Return the LSTMs as they are now, packed; the last copy is kept while it is true."""
@@ -195,63 +204,22 @@ class BiLM(nn.Module):
             kept = self._packed = (version, packed)
         return kept[1]
 
-    def _read_with_torch(self, tokens: Tensor, packing: Packing, start: BiLMState) -> Reading:
-        directions: dict[int, _Direction] = {}
 
-        def read_direction(number: int) -> None:
-            lstms = (self.forward_lm, self.backward_lm)[number]
-            places = (packing.forward_lm, packing.backward_lm)[number]
-            directions[number] = self._read(lstms, tokens, places, packing, start, number)
+def read_sentences(
+    read: Callable[[Tensor, Packing, BiLMState], BiLMOutput],
+    tokens: Tensor,
+    lengths: Tensor,
+    start: BiLMState,
+    *,
+    num_layers: int,
+) -> BiLMOutput:
+    """Pack sentences, `read` them, and put their states back in order.
 
-        calls = [partial(read_direction, number) for number in range(2)]
-        if tokens.device.type == "cpu" and not self._needs_gradient(tokens, start):
-            run_together_in_torch(*calls)
-        else:  # autograd and other devices have an order and threads of their own
-            for call in calls:
-                call()
-        return Reading(
-            layers=torch.cat([directions[0].layers, directions[1].layers], dim=2),
-            hidden=torch.stack([directions[0].hidden, directions[1].hidden]),
-            cell=torch.stack([directions[0].cell, directions[1].cell]),
-        )
-
-    def _read(
-        self,
-        lstms: nn.ModuleList,
-        tokens: Tensor,
-        places: Tensor,
-        packing: Packing,
-        start: BiLMState,
-        direction: int,
-    ) -> "_Direction":
-        """Run one direction; `places` says in which order it reads the tokens."""
-        x = tokens[places]
-        layers = [tokens]
-        final_hidden, final_cell = [], []
-        back_to_flat = invert(places)
-        for depth, lstm in enumerate(lstms):
-            output, hidden, cell = lstm(
-                x, packing.step_sizes, start.hidden[direction, depth], start.cell[direction, depth]
-            )
-            # The residual is part of what the next layer reads, not of what this one remembers.
-            x = output + x if self.has_residuals and depth > 0 else output
-            layers.append(x[back_to_flat])
-            final_hidden.append(hidden)
-            final_cell.append(cell)
-        return _Direction(
-            layers=torch.stack(layers),
-            hidden=torch.stack(final_hidden),
-            cell=torch.stack(final_cell),
-        )
-
-
-def _stack_directions(layers: Sequence[Sequence[Tensor]]) -> Tensor:
-    """Stack L layers of two directions of (B, D): (2, L, B, D)."""
-    return torch.stack([torch.stack(list(layer)) for layer in layers], dim=1)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Direction:
-    layers: Tensor  # (L + 1, N, D), flat
-    hidden: Tensor  # (L, B, D), packed order
-    cell: Tensor  # (L, B, C), packed order
+    What is read is flat; only the state is in packed order.
+    """
+    if len(lengths) == 0:
+        empty = tokens.new_zeros((num_layers, 0, 2 * tokens.shape[1]))
+        return BiLMOutput(layers=empty, state=start)
+    packing = pack(lengths, device=tokens.device)
+    output = read(tokens, packing, start[packing.order])
+    return BiLMOutput(layers=output.layers, state=output.state[invert(packing.order)])

@@ -16,7 +16,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from elmore.kernels.library import Kernel, find_kernel
+from elmore.kernels.choice import find_kernel_for
+from elmore.kernels.library import Kernel
 from elmore.kernels.tokens import find_strongest, scatter_gradient
 from elmore.model.rows import ROW_BLOCK, extend_rows, extend_weight, multiply, round_up
 
@@ -99,8 +100,7 @@ def strongest_responses(
     longest = max(len(table) for table in tables)
     if longest > unit_ids.shape[1]:
         raise ValueError(f"a window of {longest} does not fit a token of {unit_ids.shape[1]}")
-    is_plain = all(t.device.type == "cpu" and t.dtype == torch.float32 for t in tables)
-    kernel = find_kernel() if is_plain else None
+    kernel = find_kernel_for(tables)
     needs_gradient = torch.is_grad_enabled() and any(table.requires_grad for table in tables)
     if kernel is None:
         find = _StrongestResponses.apply if needs_gradient else _find_strongest

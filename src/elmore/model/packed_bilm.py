@@ -6,6 +6,7 @@ way: the same vectors, but neither faster nor smaller.
 
 from collections.abc import Iterator
 from copy import deepcopy
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -13,12 +14,12 @@ from torch import Tensor, nn
 from elmore.config import Precision
 from elmore.kernels.library import Kernel
 from elmore.kernels.tokens import PackedHighway, PackedLinear
-from elmore.model.bilm import BiLM, BiLMOutput
+from elmore.model.bilm import BiLM, read_sentences
 from elmore.model.lstm import ProjectedLSTM
 from elmore.model.packed_reader import pack_lstms, read_packed
-from elmore.model.packing import invert, pack
-from elmore.model.state import BiLMState, repeat_state
+from elmore.model.state import BiLMOutput, BiLMState, repeat_state
 from elmore.model.token_encoder import Highway, TokenEncoder
+from elmore.text.batches import TokenIds
 
 
 def freeze(bilm: BiLM, *, precision: Precision = Precision.F32) -> "BiLM | PackedBiLM":
@@ -53,11 +54,6 @@ class PackedTokenEncoder:
                 kernel, encoder.projection.weight, encoder.projection.bias, precision=precision
             )
         )
-
-    @property
-    def device(self) -> torch.device:
-        """Where it computes."""
-        return torch.device("cpu")
 
     @torch.no_grad()
     def __call__(self, char_ids: Tensor | None, word_ids: Tensor | None) -> Tensor:
@@ -94,6 +90,15 @@ class PackedBiLM:
         )
 
     @property
+    def device(self) -> torch.device:
+        """Where it computes."""
+        return self.initial_hidden.device
+
+    def encode(self, ids: TokenIds) -> Tensor:
+        """Return (U, D) context-free vectors of distinct tokens."""
+        return self.token_encoder(ids.char_ids, ids.word_ids)
+
+    @property
     def kernel_name(self) -> str:
         """The kernel that computes."""
         return self._lstms.kernel_name
@@ -106,15 +111,9 @@ class PackedBiLM:
         self, tokens: Tensor, lengths: Tensor, state: BiLMState | None = None
     ) -> BiLMOutput:
         """Run the LSTMs over flat (N, D) token vectors of sentences of these (B,) lengths."""
-        if state is None:
-            state = self.initial_state(len(lengths))
-        if len(lengths) == 0:
-            empty = tokens.new_zeros((self.num_layers, 0, self.output_dim))
-            return BiLMOutput(layers=empty, state=state)
-        packing = pack(lengths, device=tokens.device)
-        reading = read_packed(self._lstms, tokens, packing, state[packing.order])
-        final = BiLMState(hidden=reading.hidden, cell=reading.cell)
-        return BiLMOutput(layers=reading.layers, state=final[invert(packing.order)])
+        start = self.initial_state(len(lengths)) if state is None else state
+        read = partial(read_packed, self._lstms)
+        return read_sentences(read, tokens, lengths, start, num_layers=self.num_layers)
 
 
 @torch.no_grad()

@@ -7,10 +7,10 @@ from torch import Tensor
 
 from elmore.config import Precision
 from elmore.kernels.library import Kernel
-from elmore.kernels.reading import LayerWeights, PackedLayer, PackedReader, Reading, ReadingPlan
+from elmore.kernels.reading import LayerWeights, PackedLayer, PackedReader, ReadingPlan
 from elmore.model.lstm import ProjectedLSTM
 from elmore.model.packing import Packing
-from elmore.model.state import BiLMState
+from elmore.model.state import BiLMOutput, BiLMState
 
 
 @torch.no_grad()
@@ -35,12 +35,13 @@ def pack_lstms(
 
 def read_packed(
     reader: PackedReader, tokens: Tensor, packing: Packing, start: BiLMState
-) -> Reading:
+) -> BiLMOutput:
     """Read flat (N, D) tokens; the state is in packed order before and after."""
     plan = ReadingPlan(
         step_sizes=packing.step_sizes, places=[packing.forward_lm, packing.backward_lm]
     )
-    return reader.read(tokens, plan, start.hidden, start.cell)
+    layers, hidden, cell = reader.read(tokens, plan, start.hidden, start.cell)
+    return BiLMOutput(layers=layers, state=BiLMState(hidden=hidden, cell=cell))
 
 
 def weights_of(lstm: ProjectedLSTM) -> LayerWeights:

@@ -1,6 +1,6 @@
 """What the LSTMs remember, and how it is handed from one batch to the next.
 
-Shapes: L LSTM layers, B sentences, D one direction, C cells.
+Shapes: L LSTM layers, B sentences, N their tokens in all, D one direction, C cells.
 """
 
 from collections.abc import Sequence
@@ -32,6 +32,17 @@ class BiLMState:
     def detach(self) -> "BiLMState":
         """Cut the state from the computation that made it."""
         return BiLMState(hidden=self.hidden.detach(), cell=self.cell.detach())
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BiLMOutput:
+    """Every layer of every token, sentence after sentence, markers included; and the state after.
+
+    Layer 0 is the token vector, once for each direction.
+    """
+
+    layers: Tensor  # (L + 1, N, 2D)
+    state: BiLMState
 
 
 def repeat_state(hidden: Tensor, cell: Tensor, num_sentences: int) -> BiLMState:

@@ -21,10 +21,10 @@ from elmore.pretrain.metrics import RunObserver
 from elmore.pretrain.network import Softmax, start_softmax
 from elmore.pretrain.perplexity import LossTotals, measure_losses
 from elmore.pretrain.pretrain import pretrain_model
-from elmore.pretrain.reader import Document
 from elmore.pretrain.run import MODEL
 from elmore.pretrain.sample import sample_documents
 from elmore.pretrain.settings import PretrainSettings, read_settings
+from elmore.read.documents import Document
 from elmore.text.vocabulary import UNKNOWN_WORD
 from elmore.weights.elmo_model import ElmoModel
 from elmore.weights.json_file import write_json

@@ -12,7 +12,6 @@ from elmore.atomic_file import replace_file
 from elmore.config import About
 from elmore.pretrain.network import find_log_shares
 from elmore.pretrain.perplexity import LossTotals
-from elmore.pretrain.reader import Document
 from elmore.pretrain.rest_state import (
     MeasureFrom,
     StartReport,
@@ -24,6 +23,7 @@ from elmore.pretrain.rest_state import (
 from elmore.pretrain.run import MODEL, Run
 from elmore.pretrain.sample import sample_documents, sample_stretches
 from elmore.pretrain.sources import records_inputs, split_by_input
+from elmore.read.documents import Document
 from elmore.weights.json_file import write_json
 from elmore.weights.language_model import LanguageModel
 from elmore.wording import count

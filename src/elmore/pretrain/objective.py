@@ -81,12 +81,12 @@ class Objective:
         targets = torch.from_numpy(window.targets).to(self.device).flatten(1)[:, is_predicted]
         draw_mask = self._mask_drawer(step, first_row, window.positions.shape[1:], state)
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.uses_bf16):
-            read = self.reader(tokens, positions, state, draw_mask)
-        outputs = read.outputs[:, is_predicted].flatten(0, 1)  # (2N, D)
+            outputs, final = self.reader(tokens, positions, state, draw_mask)
+        outputs = outputs[:, is_predicted].flatten(0, 1)  # (2N, D)
         return WindowLoss(
             total=self._loss(outputs, targets.flatten(), negatives),
             num_predictions=targets.shape[1],
-            state=read.state.like(state),
+            state=final.like(state),
         )
 
     def _loss(self, outputs: Tensor, targets: Tensor, negatives: Negatives | None) -> Tensor:

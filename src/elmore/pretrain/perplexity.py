@@ -17,15 +17,14 @@ from elmore.config import StatePolicy
 from elmore.errors import ConfigError, DataError
 from elmore.model.state import BiLMState
 from elmore.model.word_softmax import WordSoftmax
-from elmore.pretrain.reader import (
+from elmore.read.documents import (
     NUM_LANES,
     TOKENS_PER_BATCH,
     Document,
     DocumentReader,
-    ReadBatch,
-    Sentence,
     take_documents,
 )
+from elmore.read.engine import ReadBatch, Tokens
 from elmore.text.vocabulary import BEGIN_WORD, END_WORD, UNKNOWN_WORD, number_entries
 from elmore.weights.elmo_model import ElmoModel
 from elmore.weights.softmax_file import Softmax
@@ -114,7 +113,7 @@ class WordIds:
             self._ids[name] for name in (BEGIN_WORD, END_WORD, UNKNOWN_WORD)
         )
 
-    def find(self, sentences: Iterable[Sentence]) -> Tensor:
+    def find(self, sentences: Iterable[Tokens]) -> Tensor:
         """Return the ids of all symbols of some sentences, markers included."""
         ids: list[int] = []
         for sentence in sentences:
@@ -139,7 +138,8 @@ class Predictions:
 
 def pair_with_targets(batch: ReadBatch, words: WordIds) -> Predictions:
     """Say which word each output has to predict: the next one, or for the backward LM the last."""
-    ids = words.find(batch.sentences).to(batch.outputs.device)
+    outputs = batch.layers[-1]  # (N, 2D)
+    ids = words.find(batch.sentences).to(outputs.device)
     lengths = torch.tensor(batch.lengths)
     ends = lengths.cumsum(dim=0)
     is_first = torch.zeros(len(ids), dtype=torch.bool)
@@ -148,11 +148,11 @@ def pair_with_targets(batch: ReadBatch, words: WordIds) -> Predictions:
     is_last[ends - 1] = True
     before = (~is_last).nonzero()[:, 0].to(ids.device)
     after = (~is_first).nonzero()[:, 0].to(ids.device)
-    dim = batch.outputs.shape[1] // 2
+    dim = outputs.shape[1] // 2
     return Predictions(
-        forward_lm=batch.outputs[before, :dim],
+        forward_lm=outputs[before, :dim],
         forward_targets=ids[after],
-        backward_lm=batch.outputs[after, dim:],
+        backward_lm=outputs[after, dim:],
         backward_targets=ids[before],
     )
 
@@ -198,7 +198,7 @@ def measure_losses(
     return text + LossTotals(forward_lm=forward_lm, backward_lm=backward_lm)
 
 
-def _count_text(sentences: list[Sentence], ids: WordIds) -> LossTotals:
+def _count_text(sentences: list[Tokens], ids: WordIds) -> LossTotals:
     num_tokens = sum(map(len, sentences))
     return LossTotals(
         num_predictions=num_tokens + len(sentences),

@@ -19,7 +19,7 @@ from elmore.errors import DataError
 from elmore.model.bilm import BiLM
 from elmore.model.state import BiLMState, repeat_state
 from elmore.pretrain.perplexity import LossTotals
-from elmore.pretrain.reader import Document, DocumentReader, take_documents, zero_state
+from elmore.read.documents import Document, DocumentReader, take_documents, zero_state
 from elmore.text.batches import Speller
 
 # How a text is predicted, by policy and initial state.

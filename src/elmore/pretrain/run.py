@@ -27,11 +27,11 @@ from elmore.pretrain.metrics import HeldoutResult, MetricsLog, RunObserver, RunP
 from elmore.pretrain.network import Softmax, make_model, make_softmax
 from elmore.pretrain.perplexity import LossTotals, measure_losses
 from elmore.pretrain.progress import Progress, check_same_run
-from elmore.pretrain.reader import Document
 from elmore.pretrain.sample import sample_documents
 from elmore.pretrain.settings import PretrainSettings
 from elmore.pretrain.stopping import StoppedError, StopRequest, listening
 from elmore.pretrain.trainer import Trainer, count_steps
+from elmore.read.documents import Document
 from elmore.weights.elmo_model import ElmoModel
 from elmore.weights.json_file import read_json, write_json
 from elmore.wording import count

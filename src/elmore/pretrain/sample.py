@@ -6,7 +6,7 @@ from itertools import count
 import numpy as np
 
 from elmore.pretrain.corpus_part import CorpusPart
-from elmore.pretrain.reader import Document
+from elmore.read.documents import Document
 
 # Less of a document says little about how state is carried.
 LEAST_TOKENS = 200

@@ -13,7 +13,8 @@ from torch import Tensor
 from elmore.config import StatePolicy
 from elmore.errors import ConfigError, DataError
 from elmore.pretrain.perplexity import WordIds, pair_with_targets
-from elmore.pretrain.reader import DocumentReader, Sentence
+from elmore.read.documents import DocumentReader
+from elmore.read.engine import Tokens
 from elmore.text.vocabulary import BEGIN_WORD, END_WORD, UNKNOWN_WORD
 from elmore.weights.language_model import LanguageModel
 
@@ -63,7 +64,7 @@ class GapFilling:
 
 
 def score_sentences(
-    language_model: LanguageModel, sentences: Iterable[Sentence]
+    language_model: LanguageModel, sentences: Iterable[Tokens]
 ) -> Iterator[SentenceScore]:
     """Score each sentence on its own, in order, from the model's initial state."""
     reader = _make_reader(language_model)
@@ -99,7 +100,7 @@ def score_sentences(
 
 def fill_gap(
     language_model: LanguageModel,
-    tokens: Sentence,
+    tokens: Tokens,
     *,
     top: int = 10,
     num_candidates: int = 50,
@@ -132,7 +133,7 @@ def fill_gap(
     return sorted(fillings, key=lambda filling: -filling.mean)[:top]
 
 
-def check_gap(tokens: Sentence) -> int:
+def check_gap(tokens: Tokens) -> int:
     """Return where the one gap is."""
     gaps = [place for place, token in enumerate(tokens) if token == GAP]
     if len(gaps) != 1:
@@ -144,14 +145,15 @@ def check_gap(tokens: Sentence) -> int:
 
 
 def _find_candidates(
-    language_model: LanguageModel, tokens: Sentence, *, gap: int, number: int
+    language_model: LanguageModel, tokens: Tokens, *, gap: int, number: int
 ) -> list[str]:
     """Return the words that fit best by what stands on either side of the gap."""
     # What stands in the gap itself is read by neither of the two outputs.
     (batch,) = _make_reader(language_model).read([[tokens]])
-    dim = batch.outputs.shape[1] // 2
+    outputs = batch.layers[-1]
+    dim = outputs.shape[1] // 2
     place = gap + 1  # among the symbols
-    sides = torch.stack([batch.outputs[place - 1, :dim], batch.outputs[place + 1, dim:]])
+    sides = torch.stack([outputs[place - 1, :dim], outputs[place + 1, dim:]])
     scores = _weigh(language_model, sides)
     excluded = {BEGIN_WORD, END_WORD, UNKNOWN_WORD, GAP, ""}
     is_word = torch.tensor([word not in excluded for word in language_model.words])

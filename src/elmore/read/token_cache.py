@@ -17,8 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from elmore.model.packed_bilm import PackedTokenEncoder
-from elmore.model.token_encoder import TokenEncoder
+from elmore.read.reader import Reader
 from elmore.text.batches import NUM_MARKERS, Speller, place_tokens
 
 # Spelled out, a token of the original model needs 200 kB while its filters run.
@@ -31,10 +30,8 @@ _caches: "WeakSet[TokenCache]" = WeakSet()
 class TokenCache:
     """The least recently used tokens make room for new ones."""
 
-    def __init__(
-        self, encoder: TokenEncoder | PackedTokenEncoder, speller: Speller, *, size: int
-    ) -> None:
-        self.encoder = encoder
+    def __init__(self, reader: Reader, speller: Speller, *, size: int) -> None:
+        self.reader = reader
         self._speller = speller
         self.size = size
         self._places: OrderedDict[str, int] = OrderedDict()
@@ -114,8 +111,8 @@ class TokenCache:
 
     @torch.inference_mode()
     def _encode(self, tokens: list[str], *, with_markers: bool = False) -> Tensor:
-        ids = self._speller.spell(tokens, with_markers=with_markers).to(self.encoder.device)
-        return self.encoder(ids.char_ids, ids.word_ids)
+        ids = self._speller.spell(tokens, with_markers=with_markers)
+        return self.reader.encode(ids.to(self.reader.device))
 
 
 # On the CPU by numpy: torch shares such small copies out to its threads, and where another program

@@ -5,13 +5,13 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import torch
 
-from elmore.embed.token_cache import TokenCache
+from elmore.read.token_cache import TokenCache
 from tests import tiny
 
 
 def make(size):
     model = tiny.model()
-    return model, TokenCache(model.bilm.token_encoder, model.speller, size=size)
+    return model, TokenCache(model.bilm, model.speller, size=size)
 
 
 def test_the_table_points_each_token_to_its_own_vector():
@@ -63,9 +63,7 @@ def test_threads_may_share_a_table():
     """Small enough that the threads keep throwing out each other's tokens."""
     model, cache = make(size=4)
     sentences = [[[f"w{(thread * 3 + n) % 20}" for n in range(9)]] for thread in range(4)]
-    wanted = [
-        TokenCache(model.bilm.token_encoder, model.speller, size=99).find(s) for s in sentences
-    ]
+    wanted = [TokenCache(model.bilm, model.speller, size=99).find(s) for s in sentences]
     with ThreadPoolExecutor(4) as pool:
         for _ in range(20):
             for found, right in zip(pool.map(cache.find, sentences), wanted, strict=True):

@@ -1,0 +1,183 @@
+"""Read chains of sentences side by side, in batches; how they are cut changes no number.
+
+A chain is what one LSTM state runs through: a single sentence, a document, a row of a stream.
+
+Shapes: L layers, N tokens of a batch (markers included), D both directions of one layer.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from typing import TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from elmore.model.state import BiLMState, join
+from elmore.read.batch_pool import submit
+from elmore.read.batches import cut_batches
+from elmore.read.reader import Reader
+from elmore.read.token_cache import TokenCache
+from elmore.text.batches import NUM_MARKERS
+
+Tokens = Sequence[str]
+_Result = TypeVar("_Result")
+
+
+class Chain:
+    """Numbered sentences that are read one after another, each from the state the last one left."""
+
+    __slots__ = ("carries_state", "sentences", "state")
+
+    def __init__(
+        self,
+        sentences: Iterable[tuple[int, Tokens]],
+        *,
+        state: BiLMState | None = None,
+        carries_state: bool = True,
+    ) -> None:
+        self.sentences = iter(sentences)
+        self.state = state  # None: the initial state
+        self.carries_state = carries_state  # without it, `state` is not updated
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ReadBatch:
+    """Sentences that were read side by side."""
+
+    numbers: list[int]
+    sentences: list[Tokens]
+    layers: Tensor  # (L, N, D), sentence after sentence, markers included
+    state: BiLMState  # of each sentence at its end: forward LM after </S>, backward LM after <S>
+
+    @property
+    def lengths(self) -> list[int]:
+        """Tokens of each sentence, markers included."""
+        return [len(sentence) + NUM_MARKERS for sentence in self.sentences]
+
+
+class Engine:
+    """A network, its token cache, and how batches are cut.
+
+    A batch has up to `tokens_per_batch` tokens. `num_parallel` batches run at the same time, which
+    pays where cores are left over by the two directions of one. `initial` takes the place of the
+    network's own initial state. The network's weights must not change while it reads.
+    """
+
+    def __init__(
+        self,
+        reader: Reader,
+        cache: TokenCache,
+        *,
+        tokens_per_batch: int,
+        num_parallel: int = 1,
+        initial: BiLMState | None = None,
+    ) -> None:
+        self.reader = reader
+        self.cache = cache
+        self.tokens_per_batch = tokens_per_batch
+        self.num_parallel = num_parallel
+        self._initial = None if initial is None else initial.like(reader.initial_state(1))
+
+    def initial_state(self, num_sentences: int) -> BiLMState:
+        """Return the state in which sentences begin."""
+        if self._initial is None:
+            return self.reader.initial_state(num_sentences)
+        return self._initial[[0] * num_sentences]
+
+    def run(
+        self,
+        chains: Iterable[Chain],
+        finish: Callable[[ReadBatch], _Result],
+        *,
+        num_lanes: int | None = None,
+    ) -> Iterator[_Result]:
+        """Yield `finish` of every batch, which is called where the batch was computed.
+
+        Up to `num_lanes` chains are read side by side, all of them by default; at the end of one
+        the next begins.
+        """
+        waiting = iter(chains)
+        lanes = list(islice(waiting, num_lanes))
+        while True:
+            active = [
+                found for chain in lanes if (found := _take_sentence(chain, waiting)) is not None
+            ]
+            if not active:
+                return
+            lanes = [chain for chain, _ in active]
+            yield from self._run_round(active, finish)
+
+    def _run_round(
+        self,
+        active: list[tuple[Chain, tuple[int, Tokens]]],
+        finish: Callable[[ReadBatch], _Result],
+    ) -> Iterator[_Result]:
+        """Read one sentence of every chain; no batch waits for another."""
+        lengths = [len(sentence) + NUM_MARKERS for _, (_, sentence) in active]
+        calls = [
+            partial(self._run_batch, [active[place] for place in batch], finish)
+            for batch in cut_batches(lengths, max_tokens=self.tokens_per_batch)
+        ]
+        if self.num_parallel == 1 or len(calls) == 1:
+            for call in calls:
+                yield call()
+            return
+        futures: list[Future[_Result]] = [
+            submit(call, num_threads=self.num_parallel) for call in calls
+        ]
+        try:
+            for future in futures:
+                yield future.result()
+        finally:
+            for future in futures:  # after an error or an interruption, start no other
+                future.cancel()
+
+    @torch.inference_mode()
+    def _run_batch(
+        self,
+        active: list[tuple[Chain, tuple[int, Tokens]]],
+        finish: Callable[[ReadBatch], _Result],
+    ) -> _Result:
+        sentences = [sentence for _, (_, sentence) in active]
+        lengths = np.array([len(sentence) + NUM_MARKERS for sentence in sentences])
+        output = self.reader.contextualize(
+            self.cache.find(sentences),
+            torch.from_numpy(lengths),
+            self._join_states([chain for chain, _ in active]),
+        )
+        for row, (chain, _) in enumerate(active):
+            if chain.carries_state:
+                chain.state = output.state[row : row + 1]
+        return finish(
+            ReadBatch(
+                numbers=[number for _, (number, _) in active],
+                sentences=sentences,
+                layers=output.layers,
+                state=output.state,
+            )
+        )
+
+    def _join_states(self, chains: list[Chain]) -> BiLMState | None:
+        """Return where the chains stand; None where all are at the network's initial state."""
+        if all(chain.state is None for chain in chains):
+            return None if self._initial is None else self.initial_state(len(chains))
+        initial = self.initial_state(1)
+        return join([initial if chain.state is None else chain.state for chain in chains])
+
+
+def _take_sentence(
+    chain: Chain, waiting: Iterator[Chain]
+) -> tuple[Chain, tuple[int, Tokens]] | None:
+    """Return the next sentence of a lane, from the next chain if its own has ended."""
+    while True:
+        item = next(chain.sentences, None)
+        if item is not None:
+            return chain, item
+        following = next(waiting, None)
+        if following is None:
+            return None
+        chain = following

@@ -1,0 +1,137 @@
+"""Read sentences in order, window by window, under a state policy."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from elmore.config import StatePolicy
+from elmore.errors import ConfigError, DataError
+from elmore.model.state import BiLMState, RowMemory, join
+from elmore.read.batches import chain_documents, cut_windows
+from elmore.read.engine import Chain, Engine, ReadBatch, Tokens
+from elmore.text.batches import refuse_string
+
+# Batches are cut from windows of this many, so that sentences of like length meet.
+BATCHES_IN_WINDOW = 4
+
+_Vectors = TypeVar("_Vectors")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SentenceWindow(Generic[_Vectors]):
+    """A stretch of the input with its vectors, and the LSTM state after it."""
+
+    sentences: list[Tokens]
+    vectors: list[_Vectors]
+    state: BiLMState | None  # None under policy `reset`
+
+
+class WindowedReading(Generic[_Vectors]):
+    """How to read: `finish` makes what is wanted of each sentence of a batch.
+
+    `empty` stands for sentences without tokens.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        finish: Callable[[ReadBatch], Sequence[_Vectors]],
+        *,
+        empty: _Vectors,
+        policy: StatePolicy,
+        max_sentence_tokens: int,
+    ) -> None:
+        self._engine = engine
+        self._finish = finish
+        self._empty = empty
+        self._policy = policy
+        self._max_sentence_tokens = max_sentence_tokens
+
+    def read(
+        self,
+        sentences: Iterable[Tokens],
+        *,
+        rows: int = 1,
+        state: BiLMState | None = None,
+        num_before: int = 0,
+    ) -> Iterator[SentenceWindow[_Vectors]]:
+        """Read sentences in order, from `state` after `num_before` of them if given.
+
+        Under policy `document` an empty sentence ends a document. Under policy `stream` sentence k
+        continues row k modulo `rows`, and an empty one is read as a pair of markers.
+        """
+        if not isinstance(rows, int) or rows < 1:
+            raise ConfigError(f"rows is {rows!r}; give a whole number from 1")
+        max_tokens, group = self._engine.tokens_per_batch * BATCHES_IN_WINDOW, 1
+        if self._policy is StatePolicy.STREAM:
+            # One sentence per row: the next of a row waits for it anyway, and the state must not
+            # run ahead of who reads the vectors.
+            max_tokens, group = 1, rows
+        checked = self._check(sentences, num_before=num_before)
+        for window in cut_windows(checked, max_tokens=max_tokens, multiple_of=group):
+            match self._policy:
+                case StatePolicy.RESET:
+                    vectors = self._read_alone(window)
+                case StatePolicy.DOCUMENT:
+                    vectors, state = self._read_documents(window, state)
+                case StatePolicy.STREAM:
+                    vectors, state = self._read_rows(window, state, rows=rows)
+            in_order = [vectors.get(number, self._empty) for number in range(len(window))]
+            yield SentenceWindow(sentences=window, vectors=in_order, state=state)
+
+    def _read_alone(self, window: list[Tokens]) -> dict[int, _Vectors]:
+        """Read every sentence from the initial state."""
+        return self._run(
+            Chain([(number, sentence)], carries_state=False)
+            for number, sentence in enumerate(window)
+            if sentence
+        )
+
+    def _read_documents(
+        self, window: list[Tokens], state: BiLMState | None
+    ) -> tuple[dict[int, _Vectors], BiLMState]:
+        """Read documents side by side; the first continues from `state`, the last may go on."""
+        chains = [
+            Chain((number, window[number]) for number in document)
+            for document in chain_documents(window)
+        ]
+        chains[0].state = state
+        last = chains[-1]
+        vectors = self._run(chains)
+        return vectors, self._engine.initial_state(1) if last.state is None else last.state
+
+    def _read_rows(
+        self, window: list[Tokens], state: BiLMState | None, *, rows: int
+    ) -> tuple[dict[int, _Vectors], BiLMState]:
+        """Read rows side by side, each from where it was left; the window has one per row."""
+        memory = RowMemory()
+        if state is not None:
+            memory.keep(state)
+        starts = memory.recall(self._engine.initial_state(len(window)))
+        chains = [
+            Chain([(row, sentence)], state=starts[row : row + 1])
+            for row, sentence in enumerate(window)
+        ]
+        vectors = self._run(chains)
+        memory.keep(join([chain.state for chain in chains if chain.state is not None]))
+        return vectors, memory.recall(self._engine.initial_state(rows))
+
+    def _run(self, chains: Iterable[Chain]) -> dict[int, _Vectors]:
+        """Return what was made of each sentence, by its number."""
+        found: dict[int, _Vectors] = {}
+        for numbers, vectors in self._engine.run(
+            chains, lambda batch: (batch.numbers, self._finish(batch))
+        ):
+            found.update(zip(numbers, vectors, strict=True))
+        return found
+
+    def _check(self, sentences: Iterable[Tokens], *, num_before: int) -> Iterator[Tokens]:
+        for number, sentence in enumerate(sentences, start=num_before + 1):
+            refuse_string(sentence)
+            if len(sentence) > self._max_sentence_tokens:
+                raise DataError(
+                    f"sentence {number} has {len(sentence)} tokens, more than max_sentence_tokens "
+                    f"= {self._max_sentence_tokens}; split the text, or raise the limit if memory "
+                    "allows"
+                )
+            yield sentence

@@ -10,6 +10,7 @@ PACKAGE = ROOT / "src" / "elmore"
 # Each place may import from itself and from these; nothing may import what comes later.
 MAP = {
     "errors": set(),
+    "wording": set(),
     "atomic_file": {"errors"},
     "config": {"errors"},
     "text": {"errors"},
@@ -28,6 +29,7 @@ MAP = {
         "pretrain",
         "text",
         "weights",
+        "wording",
     },
     "explore": {"config", "embed", "errors", "pretrain"},
     "cli": {
@@ -40,6 +42,7 @@ MAP = {
         "tasks",
         "text",
         "weights",
+        "wording",
     },
 }
 

@@ -50,6 +50,13 @@ def test_files_may_be_named_one_by_one(elmore_command, place):
     assert result.json["num_examples"] == {"train": 20, "dev": 8}
 
 
+def test_one_example_is_singular(elmore_command, place):
+    (place.folder / "one.txt").write_text("abba\tA1\n")
+    files = ["--data", "data", "--test", "one.txt"]
+    result = elmore_command("fit", "tags", *files, "--without-elmo", *SMALL)
+    assert "  test (1 example): accuracy " in result.out
+
+
 def test_a_signal_stops_it_with_its_number(elmore_command, place, monkeypatch):
     display = "elmore.cli.fit_display.FitDisplay.on_step"
     with monkeypatch.context() as patch:

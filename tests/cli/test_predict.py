@@ -39,6 +39,11 @@ def test_an_object_a_line(elmore_command, place):
     assert result.err.startswith("6 tokens, ")
 
 
+def test_one_token_is_singular(elmore_command, place):
+    (place.folder / "word.txt").write_text("Dada\n")
+    assert elmore_command("predict", "plain", "word.txt").err.startswith("1 token, ")
+
+
 def test_columns_and_scores(elmore_command, place):
     command = ["predict", "task", "data/test.txt", "--score", "--form", "columns"]
     printed = elmore_command(*command)

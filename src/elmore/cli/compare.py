@@ -12,6 +12,7 @@ from elmore.cli.fit import Changes, Config, Data, Dev, Elmo, TaskName, Test, Tra
 from elmore.cli.fit_display import FitDisplay
 from elmore.cli.stops import how_to_go_on, telling_of_stops
 from elmore.errors import ConfigError
+from elmore.wording import count
 
 
 def compare(
@@ -125,8 +126,8 @@ def _describe_state(num_finished: int, num_runs: int) -> str | None:
     if num_finished == num_runs:
         return None
     return (
-        f"{num_finished} of {num_runs} trainings are done; if they were stopped, the command below "
-        "goes on with them."
+        f"{num_finished} of {count(num_runs, 'training run')} finished; if the comparison was "
+        "stopped, rerun the command below to resume it."
     )
 
 

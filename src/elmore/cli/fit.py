@@ -11,6 +11,7 @@ from elmore.cli.fit_display import FitDisplay
 from elmore.cli.pretrain import Restart
 from elmore.cli.stops import how_to_go_on, telling_of_stops
 from elmore.errors import ConfigError
+from elmore.wording import count
 
 if TYPE_CHECKING:
     from elmore.tasks.data.parts import Parts
@@ -154,7 +155,7 @@ def _print_report(report: "FitReport", folder: Path, *, note: str) -> None:
     print(f"{folder}: {report.kind}, best epoch {report.best_epoch} of {len(report.curve)}{note}")
     for part, scores in report.scores.items():
         shown = ", ".join(f"{name} {score:.2f}" for name, score in scores.items())
-        print(f"  {part} ({report.num_examples[part]:,} examples): {shown}")
+        print(f"  {part} ({count(report.num_examples[part], 'example')}): {shown}")
     for place, shares in report.layer_shares.items():
         shown = ", ".join(f"{share:.3f}" for share in shares)
         print(f"  layers {place}: {shown}, times {report.scale[place]:.3f}")

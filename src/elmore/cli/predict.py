@@ -17,6 +17,7 @@ from elmore.cli import options
 from elmore.cli.progress import showing_status
 from elmore.cli.stops import telling_of_stops
 from elmore.errors import ConfigError, DataError
+from elmore.wording import count
 
 if TYPE_CHECKING:
     from elmore.tasks.fit.model import TaskModel
@@ -80,13 +81,14 @@ def predict(
         writer = _Writer(form, model, file)
         for example, prediction in model.predict(read(text)):
             num_tokens += model.task.count_tokens(example)
-            on_progress(f"predicting, {num_tokens:,} tokens")
+            on_progress(f"predicting, {count(num_tokens, 'token')}")
             writer.write(example, prediction)
             if score:
                 pairs.append((example, prediction))
         writer.end()
     seconds = time.perf_counter() - began
-    print(f"{num_tokens:,} tokens, {num_tokens / seconds:,.0f} a second", file=sys.stderr)
+    speed = f"{num_tokens / seconds:,.0f} tokens/s"
+    print(f"{count(num_tokens, 'token')}, {speed}", file=sys.stderr)
     if score:
         scores = model.task.score([pair[0] for pair in pairs], [pair[1] for pair in pairs])
         shown = ", ".join(f"{name} {value:.2f}" for name, value in scores.items())

@@ -12,6 +12,7 @@ from elmore.cli import options
 from elmore.cli.stops import how_to_go_on, telling_of_stops
 from elmore.cli.training_display import TrainingDisplay, format_seconds
 from elmore.pretrain.settings import PretrainSettings, find_config, load_settings
+from elmore.wording import count
 
 if TYPE_CHECKING:
     from elmore.pretrain.finish import RunReport
@@ -95,7 +96,8 @@ def print_report(report: "RunReport", *, as_json: bool) -> None:
         print(json.dumps(report.to_json()))
         return
     print(
-        f"{report.folder / 'model'}: {report.step:,} steps, {report.tokens:,} tokens in "
+        f"{report.folder / 'model'}: {count(report.step, 'step')}, "
+        f"{count(report.tokens, 'token')} in "
         f"{format_seconds(report.seconds)} ({report.reason})"
     )
     if report.heldout is None:

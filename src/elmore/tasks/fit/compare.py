@@ -16,7 +16,7 @@ from elmore.tasks.fit.model import check_input, make_task
 from elmore.tasks.fit.progress import FitObserver, Silence
 from elmore.tasks.fit.settings import ElmoPlace, FitSettings, read_settings
 from elmore.tasks.report.results import Comparison, CurvePoint, RunResult
-from elmore.tasks.report.wording import count
+from elmore.wording import count
 
 # What each changes of the settings given.
 VARIANTS: dict[str, dict[str, Any]] = {

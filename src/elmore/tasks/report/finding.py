@@ -4,7 +4,8 @@ from elmore.tasks.report.results import WITHOUT, Comparison
 from elmore.tasks.report.sample_efficiency import Need
 from elmore.tasks.report.summary import Cell, Gain, Verdict, find_best, find_full_share
 from elmore.tasks.report.variants import describe
-from elmore.tasks.report.wording import clean, count, format_mean, format_number, format_percent
+from elmore.tasks.report.wording import clean, format_mean, format_number, format_percent
+from elmore.wording import count
 
 EXPLANATION = (
     "± is the standard deviation over seeds (n − 1). The interval is where the gain lies with 95 % "

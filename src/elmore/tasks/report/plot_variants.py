@@ -13,7 +13,8 @@ from elmore.tasks.report.drawing import (
 from elmore.tasks.report.results import WITHOUT, Comparison
 from elmore.tasks.report.summary import find_full_share, summarize
 from elmore.tasks.report.variants import describe
-from elmore.tasks.report.wording import clean, count, format_mean
+from elmore.tasks.report.wording import clean, format_mean
+from elmore.wording import count
 
 
 def draw_variants(comparison: Comparison) -> Plot:

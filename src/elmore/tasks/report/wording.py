@@ -96,12 +96,3 @@ def format_seconds(seconds: float) -> str:
     if whole < 3600:
         return f"{whole // 60} min {whole % 60:02} s"
     return f"{whole // 3600} h {whole % 3600 // 60:02} min"
-
-
-def count(number: int, noun: str) -> str:
-    """Write a number and a noun of the right number.
-
-    >>> count(1, "seed"), count(1500, "seed")
-    ('1 seed', '1,500 seeds')
-    """
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"

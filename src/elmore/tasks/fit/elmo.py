@@ -7,6 +7,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from elmore.embed.embedder import Embedder
 from elmore.tasks.fit.data import TaskData, find_sentences
 from elmore.tasks.fit.domain import DomainText, check_start, check_text, transfer
@@ -63,13 +65,13 @@ class LayerOpener:
         *,
         folder: Path,
         observer: FitObserver,
-        device: str = "cpu",
+        device: str | torch.device = "cpu",
     ) -> None:
         self.settings = settings
         self.choice = choice
         self.folder = folder
         self.observer = observer
-        self.device = device
+        self.device = torch.device(device)  # of the biLM: where it computes layers, or learns
         self.source: ElmoSource | None = None
         self.perplexity: dict[str, float] | None = None
         self._elmo: ElmoModel | None = None
@@ -119,9 +121,10 @@ class LayerOpener:
         sentences = (find_sentences(task, part) for part in parts.values())
         cache = self.choice.cache or LayerCache()
         return cache.open(
-            lambda: Embedder(elmo),
+            lambda: Embedder(elmo.to(self.device)),
             chain.from_iterable(sentences),
             fingerprint=self.source.fingerprint,
+            device=self.device,
             precision=self.settings.precision,
             on_progress=self.observer.on_stage,
         )
@@ -134,7 +137,7 @@ class LayerOpener:
             self._read_text(task, data),
             elmo=self.choice.fingerprint,
             epochs=self.settings.finetune_epochs,
-            device=self.device,
+            device=str(self.device),
         )
         self.perplexity = domain.perplexity
         return domain.folder

@@ -132,7 +132,7 @@ def _prepare(
     """Read all that a training needs; nothing is written."""
     place = read_device(device)
     task = make_task(settings)
-    opener = LayerOpener(settings.elmo, elmo, folder=folder, observer=observer, device=device)
+    opener = LayerOpener(settings.elmo, elmo, folder=folder, observer=observer, device=place)
     # A biLM that read the task's text in this very folder goes with the rest.
     is_cleared = restart and (elmo.domain is None or elmo.renews_domain)
     opener.check(is_cleared=is_cleared)

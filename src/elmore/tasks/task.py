@@ -50,6 +50,12 @@ class Task(Protocol):
     def read_unlabelled(self, path: Path) -> Iterator[Any]:
         """Yield examples to predict on; what is right may be missing, and is not looked at."""
 
+    def parse(self, given: Any) -> Any:
+        """Return an example to predict on: one of the task's as it is, or one made of plain text.
+
+        What is neither is a DataError that says what is wanted.
+        """
+
     def count_tokens(self, example: Any) -> int:
         """Return how long an example is; examples of like length share a batch."""
 

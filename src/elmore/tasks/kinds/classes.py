@@ -1,6 +1,6 @@
 """What the tasks have in common that choose one label: of a text, or of a pair of texts."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +9,7 @@ import torch
 from elmore.config import MAX_DIM, check_range, check_share, read_choice
 from elmore.errors import DataError
 from elmore.tasks.data.lines import shorten
+from elmore.tasks.kinds.plain_inputs import is_list, is_text, refuse_input
 from elmore.tasks.metrics.accuracy import score_labels
 from elmore.tasks.networks.label_choice import NO_NUMBER, GoldLabels, Probabilities, best_label
 from elmore.tasks.task import Labels, Scores, Sentences
@@ -58,6 +59,25 @@ def split_texts(
     """Split texts, none of them blank, into their (first) tokens."""
     sentences = tuple(tuple(split_tokens(text, language=language)[:max_tokens]) for text in texts)
     return ClassExample(texts=texts, sentences=sentences, label=label)
+
+
+def parse_text(given: Any, *, task: str, split: Callable[[str], ClassExample]) -> ClassExample:
+    """Return an example of a string; one that is an example already is returned as it is."""
+    if isinstance(given, ClassExample) and len(given.texts) == 1:
+        return given
+    if not is_text(given):
+        raise refuse_input(given, task=task, wanted="a text: a string that is not blank")
+    return split(given)
+
+
+def parse_pair(given: Any, *, task: str, split: Callable[[str, str], ClassExample]) -> ClassExample:
+    """Return an example of two strings; one that is an example already is returned as it is."""
+    if isinstance(given, ClassExample) and len(given.texts) == 2:
+        return given
+    if not (is_list(given) and len(given) == 2 and all(map(is_text, given))):
+        wanted = "a pair of texts, such as ('A man sleeps.', 'Nobody is awake.')"
+        raise refuse_input(given, task=task, wanted=wanted)
+    return split(*given)
 
 
 def count_tokens(example: ClassExample) -> int:

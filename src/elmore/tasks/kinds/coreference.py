@@ -15,6 +15,7 @@ from elmore.tasks.data.coreference import ClusteredDocument, SpokenSentence, rea
 from elmore.tasks.data.lines import read_lines, refuse_none
 from elmore.tasks.data.mentions import Clusters
 from elmore.tasks.inputs.token_input import TokenInput
+from elmore.tasks.kinds.plain_inputs import is_list, refuse_input, take_tokens
 from elmore.tasks.metrics.coreference import (
     CoreferenceScore,
     load_assignment,
@@ -24,6 +25,8 @@ from elmore.tasks.networks.pair_scores import UNKNOWN_SPEAKER
 from elmore.tasks.networks.span_ranker import DocumentFeatures, SpanRanker
 from elmore.tasks.task import Labels, Scores, Sentences
 from elmore.text.files import TextForm, read_sentences
+from elmore.text.sentences import split_sentences
+from elmore.text.tokens import split_tokens
 
 # The first line of CoNLL-2012's columns, and of OntoGUM's.
 _BEGINNING = re.compile(r"# ?begin document\b")
@@ -94,6 +97,21 @@ class CoreferenceTask:
                 yield from read_documents(file, reads_clusters=False)
             else:
                 yield from _read_text(file)
+
+    def parse(self, given: Any) -> ClusteredDocument:
+        """Take a document as a string, as a list of tokenized sentences, or as an example."""
+        if isinstance(given, ClusteredDocument):
+            return given
+        sentences: list[list[str] | None] = []
+        if isinstance(given, str):
+            sentences = [split_tokens(sentence) for sentence in split_sentences(given)]
+        elif is_list(given) and all(map(is_list, given)):
+            sentences = [take_tokens(sentence) for sentence in given]
+        if not sentences or None in sentences:
+            wanted = "a document: a string that is not blank, or a list of sentences in tokens"
+            raise refuse_input(given, task=self.name, wanted=wanted)
+        spoken = tuple(SpokenSentence(tokens=tuple(s or ()), speaker=None) for s in sentences)
+        return ClusteredDocument(name="", sentences=spoken, clusters=())
 
     def count_tokens(self, example: ClusteredDocument) -> int:
         """Return how long a document is."""

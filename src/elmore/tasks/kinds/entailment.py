@@ -1,6 +1,7 @@
 """Pairs of texts with a label each, by ESIM: whether one entails the other, and users' own."""
 
 from collections.abc import Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,10 @@ class PairTask:
         """Yield the pairs of a table, whatever their labels and if it has none."""
         for texts in read_bare_pairs(path):
             yield self._split(*texts, label=None)
+
+    def parse(self, given: Any) -> ClassExample:
+        """Take a pair of strings, or an example."""
+        return classes.parse_pair(given, task=self.name, split=partial(self._split, label=None))
 
     def find_labels(self, examples: Iterable[ClassExample]) -> Labels:
         """Return the labels that occur: in the order in which they are known, or the alphabet's."""

@@ -23,6 +23,7 @@ from elmore.tasks.kinds.tags import (
     Tags,
     check_spans,
     check_tagger_settings,
+    parse_sentence,
     resolve_column,
     score_spans_of,
 )
@@ -106,6 +107,10 @@ class EntityTask:
             language=self.settings.language,
             is_numbered=self._is_numbered(path),
         )
+
+    def parse(self, given: Any) -> TaggedSentence:
+        """Take a sentence as a string, as a list of tokens, or as an example."""
+        return parse_sentence(given, task=self.name, language=self.settings.language)
 
     def count_tokens(self, example: TaggedSentence) -> int:
         """Return the length of the sentence."""

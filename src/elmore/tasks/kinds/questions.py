@@ -4,9 +4,10 @@ import json
 import math
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import chain
 from pathlib import Path
 from sys import intern
 from typing import Any
@@ -19,9 +20,12 @@ from elmore.tasks.data.answer_spans import Fit, Span, find_offsets
 from elmore.tasks.data.lines import refuse_none
 from elmore.tasks.data.questions import Paragraph, count_fits, read_paragraphs
 from elmore.tasks.inputs.token_input import TokenInput
+from elmore.tasks.kinds.plain_inputs import is_text, refuse_input
 from elmore.tasks.metrics.answers import AnswerScore, score_answer
 from elmore.tasks.networks.answer_finder import NO_SPAN, AnswerFinder, FoundSpan, GoldSpans
 from elmore.tasks.task import Labels, Scores, Sentences
+from elmore.text.sentences import split_sentences
+from elmore.text.tokens import split_tokens
 
 
 class GoldPlaces(StrEnum):
@@ -115,6 +119,26 @@ class QuestionTask:
         )
         examples = self._make_examples(_check_answers(path, read_paragraphs(path)))
         return refuse_none(cut_passages(examples, max_tokens=most), complaint=complaint)
+
+    def parse(self, given: Any) -> QuestionExample:
+        """Take a mapping with a question and its context, or an example."""
+        if isinstance(given, QuestionExample):
+            return given
+        found = given if isinstance(given, Mapping) else {}
+        question, context = found.get("question", ""), found.get("context", "")
+        if not (is_text(question) and is_text(context)):
+            wanted = "a dict with two texts, {'question': ..., 'context': ...}"
+            raise refuse_input(given, task=self.name, wanted=wanted)
+        tokens = split_tokens(question.strip())[: self.settings.max_question_tokens]
+        sentences = map(split_tokens, split_sentences(context))
+        return QuestionExample(
+            name="",
+            text=question,
+            tokens=_share(tokens),
+            passage=Passage(text=context, tokens=_share(chain.from_iterable(sentences))),
+            answers=(),
+            spans=(),
+        )
 
     def count_tokens(self, example: QuestionExample) -> int:
         """Return the passage's length, beside which questions are short."""

@@ -18,6 +18,7 @@ from elmore.tasks.data.role_examples import RoleExample
 from elmore.tasks.data.role_predicates import read_predicates
 from elmore.tasks.data.roles import read_roles
 from elmore.tasks.inputs.token_input import TokenInput
+from elmore.tasks.kinds.plain_inputs import is_list, refuse_input, take_tokens
 from elmore.tasks.metrics.spans import OUTSIDE, Span, SpanCounts, read_spans
 from elmore.tasks.networks.role_tagger import RoleFeatures, RoleTagger
 from elmore.tasks.networks.tag_numbers import number_tags
@@ -66,6 +67,20 @@ class RoleTask:
     def read_unlabelled(self, path: Path) -> Iterator[RoleExample]:
         """Yield an example a predicate; arguments may be there or not."""
         return read_predicates(path)
+
+    def parse(self, given: Any) -> RoleExample:
+        """Take a sentence and the place of its predicate, or an example."""
+        if isinstance(given, RoleExample):
+            return given
+        is_pair = is_list(given) and len(given) == 2 and type(given[1]) is int
+        tokens = take_tokens(given[0]) if is_pair else None
+        if tokens is None or not 0 <= given[1] < len(tokens):
+            wanted = (
+                "a sentence and the place of its predicate among the tokens, from 0, such as "
+                "(['Cats', 'chase', 'mice'], 1)"
+            )
+            raise refuse_input(given, task=self.name, wanted=wanted)
+        return RoleExample(tokens=tuple(tokens), predicate=given[1], lemma="", sense="", tags=())
 
     def count_tokens(self, example: RoleExample) -> int:
         """Return the length of the sentence."""

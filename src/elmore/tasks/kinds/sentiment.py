@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -98,6 +99,10 @@ class SentimentTask:
         else:
             for text in read_plain_or_table(path):
                 yield split_texts(text, label=None)
+
+    def parse(self, given: Any) -> ClassExample:
+        """Take a text as a string, or an example."""
+        return classes.parse_text(given, task=self.name, split=partial(split_texts, label=None))
 
     def find_labels(self, examples: Iterable[ClassExample]) -> Labels:
         """Return the labels that occur, from negative to positive."""

@@ -11,6 +11,7 @@ from elmore.tasks.data.columns import CONLLU_COLUMNS, TaggedSentence, read_colum
 from elmore.tasks.data.lines import has_suffix, shorten
 from elmore.tasks.data.untagged import UntaggedForm, read_untagged
 from elmore.tasks.inputs.token_input import TokenInput
+from elmore.tasks.kinds.plain_inputs import refuse_input, take_tokens
 from elmore.tasks.metrics.accuracy import Accuracy, score_labels
 from elmore.tasks.metrics.spans import SpanScore, read_spans, score_tags
 from elmore.tasks.networks.tag_numbers import number_tags
@@ -88,6 +89,10 @@ class TagTask:
         settings = self.settings
         return read_untagged(path, form=settings.text_form, language=settings.language)
 
+    def parse(self, given: Any) -> TaggedSentence:
+        """Take a sentence as a string, as a list of tokens, or as an example."""
+        return parse_sentence(given, task=self.name, language=self.settings.language)
+
     def count_tokens(self, example: TaggedSentence) -> int:
         """Return the length of the sentence."""
         return len(example.tokens)
@@ -131,6 +136,17 @@ class TagTask:
     def to_json(self, example: TaggedSentence, prediction: Tags) -> dict[str, Any]:
         """Return tokens and tags."""
         return {"tokens": list(example.tokens), "tags": list(prediction)}
+
+
+def parse_sentence(given: Any, *, task: str, language: Language) -> TaggedSentence:
+    """Return a sentence without tags; one that is an example already is returned as it is."""
+    if isinstance(given, TaggedSentence):
+        return given
+    tokens = take_tokens(given, language=language)
+    if tokens is None:
+        wanted = "a sentence: a string that is not blank, or a list of tokens"
+        raise refuse_input(given, task=task, wanted=wanted)
+    return TaggedSentence(tokens=tokens, tags=[])
 
 
 def score_spans_of(pairs: Iterable[tuple[TaggedSentence, Tags]]) -> Scores:

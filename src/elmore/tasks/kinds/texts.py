@@ -1,6 +1,7 @@
 """A user's own texts with a label each, by the biattentive classification network."""
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,10 @@ class TextTask:
         """Yield a text a line; if the first line has tabs, those of a table."""
         for text in read_plain_or_table(path):
             yield self._split(text, label=None)
+
+    def parse(self, given: Any) -> ClassExample:
+        """Take a text as a string, or an example."""
+        return classes.parse_text(given, task=self.name, split=partial(self._split, label=None))
 
     def build(self, tokens: TokenInput, *, labels: Labels) -> BiattentiveClassifier:
         """Return an untrained network."""

@@ -12,6 +12,7 @@ import torch
 from elmore.config import MAX_DIM, check_number, check_positive, check_range, check_share
 from elmore.errors import DataError
 from elmore.tasks.data.coreference import ClusteredDocument, SpokenSentence, read_documents
+from elmore.tasks.data.file_forms import FileForm, reads
 from elmore.tasks.data.lines import read_lines, refuse_none
 from elmore.tasks.data.mentions import Clusters
 from elmore.tasks.inputs.token_input import TokenInput
@@ -30,6 +31,9 @@ from elmore.text.tokens import split_tokens
 
 # The first line of CoNLL-2012's columns, and of OntoGUM's.
 _BEGINNING = re.compile(r"# ?begin document\b")
+
+FORMS = (FileForm.CONLL2012, FileForm.CONLLU)
+WANTED = "CoNLL-2012 columns or CoNLL-U (.conllu) with Entity="
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,6 +85,7 @@ class CoreferenceTask:
     def __init__(self, settings: CoreferenceSettings) -> None:
         self.settings = settings
 
+    @reads(*FORMS, wanted=WANTED)
     def read(self, path: Path) -> Iterator[ClusteredDocument]:
         """Yield the documents of a file, or of a folder's files in the order of their names."""
         documents = chain.from_iterable(map(read_documents, _list_files(path)))
@@ -90,6 +95,7 @@ class CoreferenceTask:
 
     read_training = read
 
+    @reads(*FORMS, wanted=f"text, or {WANTED}", takes_text=True)
     def read_unlabelled(self, path: Path) -> Iterator[ClusteredDocument]:
         """Yield documents to predict on, from the same forms or plain text."""
         for file in _list_files(path):

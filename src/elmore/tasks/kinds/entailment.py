@@ -5,6 +5,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from elmore.tasks.data.file_forms import FileForm, reads
 from elmore.tasks.data.pairs import INFERENCE_LABELS, read_bare_pairs, read_pairs
 from elmore.tasks.inputs.token_input import TokenInput
 from elmore.tasks.kinds import classes
@@ -12,6 +13,8 @@ from elmore.tasks.kinds.classes import ClassExample, TextSettings, split_texts
 from elmore.tasks.networks.esim import ESIM
 from elmore.tasks.networks.label_choice import Probabilities
 from elmore.tasks.task import Labels
+
+WANTED = "a table: two texts and their label per line, with tabs between them"
 
 
 class PairTask:
@@ -30,6 +33,7 @@ class PairTask:
     prepare = staticmethod(classes.prepare)
     score = staticmethod(classes.score)
 
+    @reads(FileForm.TABLE, wanted=WANTED)
     def read(self, path: Path) -> Iterator[ClassExample]:
         """Yield the pairs of a table; those labelled '-' are left out."""
         for row in read_pairs(path, labels=self.known_labels):
@@ -37,6 +41,7 @@ class PairTask:
 
     read_training = read
 
+    @reads(FileForm.TABLE, wanted=WANTED)
     def read_unlabelled(self, path: Path) -> Iterator[ClassExample]:
         """Yield the pairs of a table, whatever their labels and if it has none."""
         for texts in read_bare_pairs(path):

@@ -16,6 +16,7 @@ from typing import Any
 from elmore.config import read_choice
 from elmore.errors import ConfigError, DataError
 from elmore.tasks.data.columns import TaggedSentence, is_han, looks_numbered, read_columns
+from elmore.tasks.data.file_forms import FileForm, reads
 from elmore.tasks.data.untagged import UntaggedForm, read_untagged
 from elmore.tasks.inputs.token_input import TokenInput
 from elmore.tasks.kinds.tags import (
@@ -40,6 +41,8 @@ from elmore.tasks.networks.tagger import TagFeatures, Tagger
 from elmore.tasks.task import Labels, Scores, Sentences
 from elmore.text.language import Language
 
+FORMS = (FileForm.COLUMNS,)
+WANTED = "columns: one token per line, its tag (such as B-PER) last, a blank line between sentences"
 _LEARNED_SCHEMES = (TagScheme.IOB2, TagScheme.BIOES)
 
 
@@ -90,6 +93,7 @@ class EntityTask:
     def __init__(self, settings: EntitySettings) -> None:
         self.settings = settings
 
+    @reads(*FORMS, wanted=WANTED)
     def read(self, path: Path) -> Iterator[TaggedSentence]:
         """Yield a file's sentences with their tags."""
         column = resolve_column(path, self.settings.column)
@@ -99,6 +103,7 @@ class EntityTask:
 
     read_training = read
 
+    @reads(*FORMS, FileForm.CONLLU, wanted=f"text, or {WANTED}", takes_text=True)
     def read_unlabelled(self, path: Path) -> Iterator[TaggedSentence]:
         """Yield the sentences of a text or of columns, without tags."""
         return read_untagged(

@@ -17,6 +17,7 @@ import torch
 from elmore.config import MAX_DIM, check_range, check_share, read_choice
 from elmore.errors import DataError, DataWarning
 from elmore.tasks.data.answer_spans import Fit, Span, find_offsets
+from elmore.tasks.data.file_forms import FileForm, reads
 from elmore.tasks.data.lines import refuse_none
 from elmore.tasks.data.questions import Paragraph, count_fits, read_paragraphs
 from elmore.tasks.inputs.token_input import TokenInput
@@ -26,6 +27,8 @@ from elmore.tasks.networks.answer_finder import NO_SPAN, AnswerFinder, FoundSpan
 from elmore.tasks.task import Labels, Scores, Sentences
 from elmore.text.sentences import split_sentences
 from elmore.text.tokens import split_tokens
+
+WANTED = "SQuAD's JSON: one document with articles under 'data'"
 
 
 class GoldPlaces(StrEnum):
@@ -102,14 +105,17 @@ class QuestionTask:
     def __init__(self, settings: QuestionSettings | None = None) -> None:
         self.settings = settings or QuestionSettings()
 
+    @reads(FileForm.JSON, wanted=WANTED)
     def read(self, path: Path) -> Iterator[QuestionExample]:
         """Yield the questions of a file of SQuAD 1.1's JSON."""
         return self._make_examples(read_paragraphs(path))
 
+    @reads(FileForm.JSON, wanted=WANTED)
     def read_unlabelled(self, path: Path) -> Iterator[QuestionExample]:
         """Yield the questions of the same JSON, which needs no answers."""
         return self._make_examples(read_paragraphs(path, needs_answers=False))
 
+    @reads(FileForm.JSON, wanted=WANTED)
     def read_training(self, path: Path) -> Iterator[QuestionExample]:
         """Yield questions of passages that are cut if they are long."""
         most = self.settings.max_passage_tokens

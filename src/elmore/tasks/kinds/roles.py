@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from elmore.config import MAX_DIM, check_range, check_share
+from elmore.tasks.data.file_forms import FileForm, reads
 from elmore.tasks.data.role_columns import PREDICATE
 from elmore.tasks.data.role_examples import RoleExample
 from elmore.tasks.data.role_predicates import read_predicates
@@ -27,6 +28,9 @@ from elmore.tasks.task import Labels, Scores, Sentences
 Tags = tuple[str, ...]
 
 _CONTINUED = "C-"
+
+FORMS = (FileForm.JSON_LINES, FileForm.CONLL2012)
+WANTED = "JSON lines (.jsonl) with words and frames, or CoNLL-2012 columns"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,12 +62,14 @@ class RoleTask:
     def __init__(self, settings: RoleSettings) -> None:
         self.settings = settings
 
+    @reads(*FORMS, wanted=WANTED)
     def read(self, path: Path) -> Iterator[RoleExample]:
         """Yield an example a predicate, of JSON lines (.jsonl) or columns of CoNLL-2012."""
         return read_roles(path)
 
     read_training = read
 
+    @reads(*FORMS, wanted=WANTED)
     def read_unlabelled(self, path: Path) -> Iterator[RoleExample]:
         """Yield an example a predicate; arguments may be there or not."""
         return read_predicates(path)

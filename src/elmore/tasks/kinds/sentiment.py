@@ -5,7 +5,6 @@ whole sentence. Training may read phrases too, as McCann et al. (2017) do, who t
 tokens or more.
 """
 
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
@@ -15,6 +14,7 @@ from typing import Any
 
 from elmore.config import MAX_DIM, check_range, check_share, read_choice
 from elmore.errors import ConfigError
+from elmore.tasks.data.file_forms import TREE, FileForm, reads
 from elmore.tasks.data.lines import read_lines, refuse_none
 from elmore.tasks.data.trees import SENTIMENT_LABELS, LabelledTree, read_trees
 from elmore.tasks.inputs.token_input import TokenInput
@@ -31,8 +31,7 @@ _NAMES: dict[int, tuple[str | None, ...]] = {
     2: ("negative", "negative", None, "positive", "positive"),
 }
 
-# How a tree begins: with a phrase in it, or as a whole of one token.
-_TREE = re.compile(r"\s*\([0-4] *(?:\(|[^ ()]+\)\s*$)")
+WANTED = "one tree per line, such as (3 (2 Very) (4 good))"
 
 
 class Phrases(StrEnum):
@@ -82,18 +81,21 @@ class SentimentTask:
     prepare = staticmethod(classes.prepare)
     score = staticmethod(classes.score)
 
+    @reads(FileForm.TREES, wanted=WANTED)
     def read(self, path: Path) -> Iterator[ClassExample]:
         """Yield sentences, with their labels."""
         return self._read(path, phrases=Phrases.ROOT)
 
+    @reads(FileForm.TREES, wanted=WANTED)
     def read_training(self, path: Path) -> Iterator[ClassExample]:
         """Yield sentences, each before its phrases if those are learned from too."""
         return self._read(path, phrases=self.settings.phrases)
 
+    @reads(FileForm.TREES, FileForm.TABLE, wanted=f"text, or {WANTED}", takes_text=True)
     def read_unlabelled(self, path: Path) -> Iterator[ClassExample]:
         """Yield the sentences of trees, whatever their labels, or of text with one a line."""
         first = next((line for _, line in read_lines(path) if line.strip()), "")
-        if _TREE.match(first):
+        if TREE.match(first):
             for tree in read_trees(path):
                 yield _make_example(tree.tokens, label=None)
         else:

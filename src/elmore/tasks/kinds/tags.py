@@ -8,6 +8,7 @@ from typing import Any
 from elmore.config import MAX_DIM, check_range, check_share, read_choice
 from elmore.errors import ConfigError, DataError
 from elmore.tasks.data.columns import CONLLU_COLUMNS, TaggedSentence, read_columns, read_rows
+from elmore.tasks.data.file_forms import FileForm, reads
 from elmore.tasks.data.lines import has_suffix, shorten
 from elmore.tasks.data.untagged import UntaggedForm, read_untagged
 from elmore.tasks.inputs.token_input import TokenInput
@@ -21,6 +22,8 @@ from elmore.text.language import Language
 
 Tags = list[str]
 
+FORMS = (FileForm.COLUMNS, FileForm.CONLLU)
+WANTED = "CoNLL-U, or columns: one token per line with its tag, a blank line between sentences"
 LAST_COLUMN = "last"
 
 
@@ -75,6 +78,7 @@ class TagTask:
     def __init__(self, settings: TagSettings) -> None:
         self.settings = settings
 
+    @reads(*FORMS, wanted=WANTED)
     def read(self, path: Path) -> Iterator[TaggedSentence]:
         """Yield a file's sentences with their tags."""
         column = resolve_column(path, self.settings.column)
@@ -84,6 +88,7 @@ class TagTask:
 
     read_training = read
 
+    @reads(*FORMS, wanted=f"text, or {WANTED}", takes_text=True)
     def read_unlabelled(self, path: Path) -> Iterator[TaggedSentence]:
         """Yield the sentences of a text or of columns, without tags."""
         settings = self.settings

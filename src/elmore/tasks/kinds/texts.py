@@ -5,6 +5,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from elmore.tasks.data.file_forms import FileForm, reads
 from elmore.tasks.data.lines import read_lines, refuse_none
 from elmore.tasks.data.pairs import read_bare_texts, read_texts
 from elmore.tasks.inputs.token_input import TokenInput
@@ -13,6 +14,8 @@ from elmore.tasks.kinds.classes import ClassExample, TextSettings, split_texts
 from elmore.tasks.networks.biattentive import BiattentiveClassifier
 from elmore.tasks.networks.label_choice import Probabilities
 from elmore.tasks.task import Labels
+
+WANTED = "a table: one text per line, a tab, and its label"
 
 
 class TextTask:
@@ -30,6 +33,7 @@ class TextTask:
     prepare = staticmethod(classes.prepare)
     score = staticmethod(classes.score)
 
+    @reads(FileForm.TABLE, wanted=WANTED)
     def read(self, path: Path) -> Iterator[ClassExample]:
         """Yield the texts of a table with a text and its label a line."""
         for row in read_texts(path):
@@ -37,6 +41,7 @@ class TextTask:
 
     read_training = read
 
+    @reads(FileForm.TABLE, wanted=f"a text per line, or {WANTED}", takes_text=True)
     def read_unlabelled(self, path: Path) -> Iterator[ClassExample]:
         """Yield a text a line; if the first line has tabs, those of a table."""
         for text in read_plain_or_table(path):

@@ -140,3 +140,13 @@ def test_a_hub_id_is_kept_as_it_is(tmp_path, monkeypatch):
     assert ElmoChoice().source is None
     (tmp_path / "owner" / "name").mkdir(parents=True)
     assert ElmoChoice(name="owner/name").source == str(tmp_path / "owner" / "name")
+
+
+def test_a_network_that_learned_nothing_is_called_so(elmore_command, place):
+    for part in ("train", "dev"):
+        (place.data / f"{part}.tsv").write_text("a bad cafe\tgood\n" * 6 + "a bad cafe\tbad\n" * 4)
+    files = ["--train", "data/train.tsv", "--dev", "data/dev.tsv", "--without-elmo"]
+    small = [change for change in SMALL if "task.column" not in change]
+    result = elmore_command("fit", "texts", *files, *small)
+    told = "  nothing learned: on dev, one prediction for everything has accuracy 60.00"
+    assert result.out.splitlines()[-1] == told

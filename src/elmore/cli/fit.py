@@ -162,3 +162,7 @@ def _print_report(report: "FitReport", folder: Path, *, note: str) -> None:
     if report.perplexity is not None:
         before, after = report.perplexity["before"], report.perplexity["after"]
         print(f"  perplexity of the dev text: {before:.1f} before fine-tuning, {after:.1f} after")
+    for part in report.scores:
+        if not report.has_learned(part):
+            constant = f"{report.main_score} {report.constant_scores[part]:.2f}"
+            print(f"  nothing learned: on {part}, one prediction for everything has {constant}")

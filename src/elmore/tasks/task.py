@@ -74,5 +74,11 @@ class Task(Protocol):
     def score(self, examples: Sequence[Any], predictions: Sequence[Any]) -> Scores:
         """Return the official scores, in percent, the main one among them."""
 
+    def score_constant(self, examples: Sequence[Any]) -> float:
+        """Return the best main score that the same prediction for everything can have.
+
+        A network that does not score above it has learned nothing that the score shows.
+        """
+
     def to_json(self, example: Any, prediction: Any) -> dict[str, Any]:
         """Return a prediction beside its text, for a line of JSON."""

@@ -232,4 +232,5 @@ def _to_result(run: PlannedRun, report: FitReport) -> RunResult:
         best_epoch=report.best_epoch,
         seconds=report.seconds,
         num_parameters=report.num_parameters,
+        constant_scores=report.constant_scores,
     )

@@ -3,7 +3,7 @@
 import shutil
 import warnings
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +37,7 @@ from elmore.tasks.fit.run import FitRun
 from elmore.tasks.fit.settings import FitSettings
 from elmore.tasks.inputs.word_table import ChosenWords
 from elmore.tasks.metrics.tag_schemes import TagScheme
+from elmore.tasks.report.results import is_above_constant
 from elmore.tasks.task import Labels, Scores, Task
 from elmore.weights.json_file import read_json, write_json
 
@@ -56,6 +57,13 @@ class FitReport:
     layer_shares: dict[str, list[float]]  # by the place of a mix: below, above
     scale: dict[str, float]
     perplexity: dict[str, float] | None = None  # before and after the biLM read the task's text
+    constant_scores: dict[str, float] = field(default_factory=dict)
+    """By part, the best main score of one prediction for everything; none in old reports."""
+
+    def has_learned(self, part: str) -> bool:
+        """Tell whether it scores better than one prediction for everything; if unknown, yes."""
+        score = self.scores[part][self.main_score]
+        return is_above_constant(score, self.constant_scores.get(part)) is not False
 
     def to_json(self) -> dict[str, Any]:
         """Return what `from_json` reads."""
@@ -246,6 +254,7 @@ def _describe(
         layer_shares={place: mix.shares for place, mix in model.mixes.items()},
         scale={place: mix.mix.scale.item() for place, mix in model.mixes.items()},
         perplexity=opener.perplexity,
+        constant_scores={name: model.task.score_constant(data.parts[name]) for name in scores},
     )
 
 

@@ -10,7 +10,7 @@ from elmore.config import MAX_DIM, check_range, check_share, read_choice
 from elmore.errors import DataError
 from elmore.tasks.data.lines import shorten
 from elmore.tasks.kinds.plain_inputs import is_list, is_text, refuse_input
-from elmore.tasks.metrics.accuracy import score_labels
+from elmore.tasks.metrics.accuracy import find_largest_share, score_labels
 from elmore.tasks.networks.label_choice import NO_NUMBER, GoldLabels, Probabilities, best_label
 from elmore.tasks.task import Labels, Scores, Sentences
 from elmore.text.language import Language
@@ -125,6 +125,11 @@ def score(examples: Sequence[ClassExample], predictions: Sequence[Probabilities]
         [example.label for example in examples], [best_label(found) for found in predictions]
     )
     return {"accuracy": 100 * accuracy.share}
+
+
+def score_constant(examples: Sequence[ClassExample]) -> float:
+    """Return the accuracy of the one label that is right most often, in percent."""
+    return 100 * find_largest_share(example.label for example in examples)
 
 
 def show(prediction: Probabilities) -> dict[str, Any]:

@@ -32,6 +32,7 @@ class PairTask:
     find_sentences = staticmethod(classes.find_sentences)
     prepare = staticmethod(classes.prepare)
     score = staticmethod(classes.score)
+    score_constant = staticmethod(classes.score_constant)
 
     @reads(FileForm.TABLE, wanted=WANTED)
     def read(self, path: Path) -> Iterator[ClassExample]:

@@ -80,6 +80,7 @@ class SentimentTask:
     find_sentences = staticmethod(classes.find_sentences)
     prepare = staticmethod(classes.prepare)
     score = staticmethod(classes.score)
+    score_constant = staticmethod(classes.score_constant)
 
     @reads(FileForm.TREES, wanted=WANTED)
     def read(self, path: Path) -> Iterator[ClassExample]:

@@ -13,7 +13,7 @@ from elmore.tasks.data.lines import has_suffix, shorten
 from elmore.tasks.data.untagged import UntaggedForm, read_untagged
 from elmore.tasks.inputs.token_input import TokenInput
 from elmore.tasks.kinds.plain_inputs import refuse_input, take_tokens
-from elmore.tasks.metrics.accuracy import Accuracy, score_labels
+from elmore.tasks.metrics.accuracy import Accuracy, find_largest_share, score_labels
 from elmore.tasks.metrics.spans import SpanScore, read_spans, score_tags
 from elmore.tasks.networks.tag_numbers import number_tags
 from elmore.tasks.networks.tagger import TagFeatures, Tagger
@@ -137,6 +137,10 @@ class TagTask:
         right = sum((score_labels(example.tags, tags) for example, tags in pairs), Accuracy())
         scores = {"accuracy": 100 * right.share}
         return scores | score_spans_of(pairs) if self.settings.scores_spans else scores
+
+    def score_constant(self, examples: Sequence[TaggedSentence]) -> float:
+        """Return the accuracy of the one tag that is right most often, in percent."""
+        return 100 * find_largest_share(tag for example in examples for tag in example.tags)
 
     def to_json(self, example: TaggedSentence, prediction: Tags) -> dict[str, Any]:
         """Return tokens and tags."""

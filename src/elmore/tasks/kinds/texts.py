@@ -32,6 +32,7 @@ class TextTask:
     find_labels = staticmethod(classes.find_labels)
     prepare = staticmethod(classes.prepare)
     score = staticmethod(classes.score)
+    score_constant = staticmethod(classes.score_constant)
 
     @reads(FileForm.TABLE, wanted=WANTED)
     def read(self, path: Path) -> Iterator[ClassExample]:

@@ -76,6 +76,10 @@ class FitDisplay:
                 self._lines.print(text)
         self._stage = stage
 
+    def on_message(self, text: str) -> None:
+        """Print lines, and leave them there."""
+        self._lines.print(text)
+
     def on_step(self, progress: "FitProgress", *, num_steps: int, loss: float) -> None:
         """Move the bar; a log gets a line per minute."""
         if self._bar is None:

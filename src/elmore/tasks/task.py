@@ -65,6 +65,12 @@ class Task(Protocol):
     def find_labels(self, examples: Iterable[Any]) -> Labels:
         """Return what may be predicted, in a fixed order; empty if that is no list."""
 
+    def list_labels(self, example: Any) -> Iterable[str]:
+        """Return what is right of an example as labels to count; none if that is no list."""
+
+    def locate(self, example: Any) -> str:
+        """Return where an example is, for a message: file and line if known, else its text."""
+
     def build(self, tokens: TokenInput, *, labels: Labels) -> TaskNetwork:
         """Return an untrained network."""
 

@@ -21,6 +21,7 @@ from elmore.tasks.inputs.trained_layers import TrainedLayers
 from elmore.tasks.task import Task
 from elmore.weights.elmo_model import ElmoModel
 from elmore.weights.loading import load_model
+from elmore.weights.seen_characters import find_seen_characters
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,10 +44,24 @@ class ElmoChoice:
         except (OSError, RuntimeError):  # a name too long, or the home of nobody
             return self.name
 
-    @cached_property
+    @property
     def fingerprint(self) -> str:
         """Of the biLM as it is now: another may come to have its name."""
-        return load_model(self.source).fingerprint()
+        return self._facts[0]
+
+    @property
+    def seen_characters(self) -> frozenset[str] | None:
+        """Those that the biLM can have learned from; None if that is not known."""
+        return self._facts[1]
+
+    @cached_property
+    def _facts(self) -> tuple[str, frozenset[str] | None]:
+        model = load_model(self.source)
+        return model.fingerprint(), find_seen_characters(model, self.source)
+
+    def find_seen_characters(self, settings: ElmoSettings) -> frozenset[str] | None:
+        """Return the characters that the biLM knows, if settings use it and that is known."""
+        return None if settings.where is ElmoPlace.NONE else self.seen_characters
 
     def describe(self, settings: ElmoSettings) -> dict[str, Any] | None:
         """Return what makes one training another."""

@@ -32,6 +32,7 @@ from elmore.tasks.fit.plan import (
     remove_leftovers,
     write_plan,
 )
+from elmore.tasks.fit.plausibility import check_data
 from elmore.tasks.fit.progress import CurvePoint, FitObserver, FitProgress, Silence
 from elmore.tasks.fit.run import FitRun
 from elmore.tasks.fit.settings import FitSettings
@@ -84,11 +85,13 @@ def fit_task(
     data: TaskData | None = None,
     observer: FitObserver | None = None,
     restart: bool = False,
+    accept: bool = False,
     device: str = "cpu",
 ) -> FitReport:
-    """Train a task network in `folder`, or go on with it; if that was done before, tell the result.
+    """Train a task network in `folder`, or resume; if it is trained already, return its report.
 
-    `data` is what `parts` hold, where that was read already.
+    Data that looks wrong, such as typos among labels, is an `ImplausibleDataError` unless
+    `accept`. `data` is what `parts` hold, where a caller has read and checked it already.
     """
     folder = Path(folder).resolve()  # what is kept must be found from any place
     settings = settings.with_whole_paths()
@@ -101,7 +104,15 @@ def fit_task(
         # Whoever uses the library keeps their own random numbers.
         with torch.random.fork_rng(devices=[]):
             prepared = _prepare(
-                settings, parts, folder, elmo, data, observer, device, restart=restart
+                settings,
+                parts,
+                folder,
+                elmo,
+                data,
+                observer,
+                device,
+                restart=restart,
+                accept=accept,
             )
             # All that a user may have got wrong is known: now something is written, or removed.
             if restart:
@@ -136,6 +147,7 @@ def _prepare(
     device: str,
     *,
     restart: bool,
+    accept: bool,
 ) -> _Prepared:
     """Read all that a training needs; nothing is written."""
     place = read_device(device)
@@ -144,6 +156,7 @@ def _prepare(
     # A biLM that read the task's text in this very folder goes with the rest.
     is_cleared = restart and (elmo.domain is None or elmo.renews_domain)
     opener.check(is_cleared=is_cleared)
+    is_checked = data is not None
     data = data or read_data(task, parts, on_stage=observer.on_stage)
     if not is_cleared:
         opener.check_text(task, data)
@@ -157,6 +170,14 @@ def _prepare(
     observer.on_stage("choosing words")
     torch.manual_seed(training.seed)
     words = find_words(settings, find_sentences(task, _pick(data, chosen)))
+    if not is_checked:  # last, so that what it shows stands right above the training
+        check_data(
+            task,
+            data,
+            seen_characters=elmo.find_seen_characters(settings.elmo),
+            accept=accept,
+            on_message=observer.on_message,
+        )
     return _Prepared(
         task=task,
         data=data,

@@ -91,6 +91,16 @@ def find_sentences(examples: Sequence[ClassExample]) -> tuple[Sentences, ...]:
     return tuple(list(role) for role in roles)
 
 
+def list_labels(example: ClassExample) -> tuple[str, ...]:
+    """Return the label, if it has one."""
+    return () if example.label is None else (example.label,)
+
+
+def locate(example: ClassExample) -> str:
+    """Return the text, or the first of two."""
+    return f"the text {shorten(example.texts[0])}"
+
+
 def find_labels(examples: Iterable[ClassExample]) -> Labels:
     """Return the labels in alphabetical order; refuse what cannot be learned."""
     found = {example.label for example in examples if example.label is not None}

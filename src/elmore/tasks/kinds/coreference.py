@@ -137,6 +137,14 @@ class CoreferenceTask:
             )
         return ()
 
+    def list_labels(self, example: ClusteredDocument) -> tuple[str, ...]:  # noqa: ARG002
+        """Return none: clusters have no names."""
+        return ()
+
+    def locate(self, example: ClusteredDocument) -> str:
+        """Return the document's name."""
+        return f"the document {example.name}"
+
     def build(self, tokens: TokenInput, *, labels: Labels) -> SpanRanker:  # noqa: ARG002
         """Return an untrained network."""
         settings = asdict(self.settings)

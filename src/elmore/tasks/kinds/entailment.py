@@ -31,6 +31,8 @@ class PairTask:
     count_tokens = staticmethod(classes.count_tokens)
     find_sentences = staticmethod(classes.find_sentences)
     prepare = staticmethod(classes.prepare)
+    list_labels = staticmethod(classes.list_labels)
+    locate = staticmethod(classes.locate)
     score = staticmethod(classes.score)
     score_constant = staticmethod(classes.score_constant)
 

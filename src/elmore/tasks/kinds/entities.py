@@ -24,6 +24,7 @@ from elmore.tasks.kinds.tags import (
     Tags,
     check_spans,
     check_tagger_settings,
+    locate_sentence,
     parse_sentence,
     resolve_column,
     score_spans_of,
@@ -133,6 +134,14 @@ class EntityTask:
         for _ in tags:  # where nothing was to be guessed
             pass
         return (str(scheme), *sorted(types))
+
+    def list_labels(self, example: TaggedSentence) -> list[str]:
+        """Return the types of its entities."""
+        return [span.type for span in read_spans(example.tags)]
+
+    def locate(self, example: TaggedSentence) -> str:
+        """Return the file and the line of its first token."""
+        return locate_sentence(example)
 
     def build(self, tokens: TokenInput, *, labels: Labels) -> Tagger:
         """Return an untrained tagger, whose steps follow the scheme that is learned."""

@@ -161,6 +161,14 @@ class QuestionTask:
         """Return none: what is predicted is a part of the passage."""
         return ()
 
+    def list_labels(self, example: QuestionExample) -> tuple[str, ...]:  # noqa: ARG002
+        """Return none: answers are parts of the passage."""
+        return ()
+
+    def locate(self, example: QuestionExample) -> str:
+        """Return the question's id."""
+        return f"question {example.name}"
+
     def build(self, tokens: TokenInput, *, labels: Labels = ()) -> AnswerFinder:  # noqa: ARG002
         """Return an untrained network."""
         return AnswerFinder(

@@ -14,6 +14,7 @@ import torch
 
 from elmore.config import MAX_DIM, check_range, check_share
 from elmore.tasks.data.file_forms import FileForm, reads
+from elmore.tasks.data.lines import shorten
 from elmore.tasks.data.role_columns import PREDICATE
 from elmore.tasks.data.role_examples import RoleExample
 from elmore.tasks.data.role_predicates import read_predicates
@@ -100,6 +101,14 @@ class RoleTask:
         """Return the tags of training, O first: with it, any sentence can be tagged."""
         tags = {tag for example in examples for tag in example.tags} - {OUTSIDE}
         return (OUTSIDE, *sorted(tags))
+
+    def list_labels(self, example: RoleExample) -> list[str]:
+        """Return the roles of its arguments, pieces counted one by one, and the predicate's."""
+        return [span.type for span in read_spans(example.tags)]
+
+    def locate(self, example: RoleExample) -> str:
+        """Return the sentence."""
+        return f"the sentence {shorten(' '.join(example.tokens))}"
 
     def build(self, tokens: TokenInput, *, labels: Labels) -> RoleTagger:
         """Return an untrained tagger."""

@@ -110,6 +110,14 @@ class TagTask:
         """Return all tags of training, sorted."""
         return tuple(sorted({tag for example in examples for tag in example.tags}))
 
+    def list_labels(self, example: TaggedSentence) -> list[str]:
+        """Return the tags."""
+        return example.tags
+
+    def locate(self, example: TaggedSentence) -> str:
+        """Return the file and the line of its first token."""
+        return locate_sentence(example)
+
     def build(self, tokens: TokenInput, *, labels: Labels) -> Tagger:
         """Return an untrained tagger."""
         return Tagger(
@@ -156,6 +164,13 @@ def parse_sentence(given: Any, *, task: str, language: Language) -> TaggedSenten
         wanted = "a sentence: a string that is not blank, or a list of tokens"
         raise refuse_input(given, task=task, wanted=wanted)
     return TaggedSentence(tokens=tokens, tags=[])
+
+
+def locate_sentence(sentence: TaggedSentence) -> str:
+    """Return the file and the line of the first token; of a sentence of no file, its words."""
+    if not sentence.lines:
+        return f"the sentence {shorten(' '.join(sentence.tokens))}"
+    return f"{sentence.path}, the sentence from line {sentence.lines[0]:,}"
 
 
 def score_spans_of(pairs: Iterable[tuple[TaggedSentence, Tags]]) -> Scores:

@@ -31,6 +31,8 @@ class TextTask:
     find_sentences = staticmethod(classes.find_sentences)
     find_labels = staticmethod(classes.find_labels)
     prepare = staticmethod(classes.prepare)
+    list_labels = staticmethod(classes.list_labels)
+    locate = staticmethod(classes.locate)
     score = staticmethod(classes.score)
     score_constant = staticmethod(classes.score_constant)
 

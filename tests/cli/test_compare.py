@@ -55,3 +55,24 @@ def test_mistakes_are_told_in_a_sentence_and_nothing_is_written(elmore_command, 
     ):
         assert_refused(elmore_command(*arguments), told)
         assert sorted(path.name for path in place.folder.iterdir()) == before, arguments
+
+
+def test_networks_that_can_only_predict_one_label_are_not_compared(elmore_command, place):
+    folder = place.folder / "same"
+    folder.mkdir()
+    for part in ("train", "dev"):
+        (folder / f"{part}.tsv").write_text("a bad cafe\tgood\n" * 6 + "a bad cafe\tbad\n" * 4)
+    small = [change for change in SMALL if "task.column" not in change]
+    command = ["compare", "texts", "--data", "same", "--elmo", "model", "--seeds", "2", *small]
+    result = elmore_command(*command, "--shares", "50,100")
+    assert result.status == 0
+    assert "Neither learned: with ELMo at the input 60.00 ± 0.00 accuracy on dev" in result.out
+    assert "the same prediction for everything scores 60.00" in result.out
+    assert "+0.00" not in result.out
+    assert "are enough" not in result.out
+    page = (place.folder / "compare-texts" / "report.html").read_text()
+    assert "Neither learned: " in page
+    assert "+0.00" not in page
+    report = elmore_command(*command, "--shares", "50,100", "--json").json
+    assert report["finding"].startswith("Neither learned: ")
+    assert {run["constant_scores"]["dev"] for run in report["runs"]} == {60.0}

@@ -29,7 +29,7 @@ def test_scores_go_to_standard_output_and_epochs_to_standard_error(elmore_comman
     assert lines[2].startswith("  test (5 examples): accuracy ")
     assert lines[3].startswith("  layers below: 0.3")
     shown = [line.split(":")[0].split(",")[0] for line in result.err.splitlines()]
-    assert shown == ["embedding", "epoch 1", "epoch 2"]
+    assert shown == ["train", "8 training labels", "embedding", "epoch 1", "epoch 2"]
     assert (place.folder / "tags" / "settings.json").is_file()
 
 
@@ -63,7 +63,8 @@ def test_a_signal_stops_it_with_its_number(elmore_command, place, monkeypatch):
         patch.setattr(display, lambda *_, **__: os.kill(os.getpid(), signal.SIGTERM))
         result = elmore_command("fit", "tags", "--data", "data", "--without-elmo", *SMALL)
     assert result.status == 128 + signal.SIGTERM
-    assert result.err == "elmore: stopped after step 1; the same command goes on from there\n"
+    told = "elmore: stopped after step 1; the same command goes on from there"
+    assert result.err.splitlines()[-1] == told
     result = elmore_command("fit", "tags", "--data", "data", "--without-elmo", *SMALL)
     assert result.status == 0
 
@@ -114,6 +115,39 @@ def test_mistakes_are_told_in_a_sentence_and_nothing_is_written(elmore_command, 
         assert sorted(path.name for path in place.folder.iterdir()) == before, arguments
 
 
+def write_typo(place):
+    """Write data in which one of many tags is mistyped."""
+    folder = place.folder / "typo"
+    folder.mkdir()
+    sentences = "abba\tNOUN\nbad\tVERB\n\n" * 60
+    (folder / "train.txt").write_text(f"{sentences}cab\tNUON\n")
+    (folder / "dev.txt").write_text(sentences)
+    return folder
+
+
+@pytest.mark.parametrize("verb", ["fit", "compare"])
+def test_data_that_looks_wrong_is_shown_and_refused_unless_accepted(elmore_command, place, verb):
+    write_typo(place)
+    before = sorted(path.name for path in place.folder.iterdir())
+    command = [verb, "tags", "--data", "typo", "--elmo", "model", "-o", "out", *SMALL]
+    if verb == "compare":
+        command += ["--seeds", "1"]
+    result = elmore_command(*command)
+    assert (result.status, result.out) == (2, "")
+    sizes, labels, error = result.err.splitlines()
+    assert sizes == "train: 61 examples, 121 tokens; dev: 60 examples, 120 tokens"
+    assert labels == "3 training labels: NOUN 60, VERB 60, NUON 1"
+    assert error.startswith(
+        "elmore: the data looks wrong: the label 'NUON' occurs 1 time in training, and 'NOUN' 60 "
+        "times, so it is probably a typo (first in typo/train.txt, the sentence from line 181); "
+    )
+    assert "--accept" in error
+    assert sorted(path.name for path in place.folder.iterdir()) == before
+    accepted = elmore_command(*command, "--accept")
+    assert accepted.status == 0
+    assert "accepted: the label 'NUON' occurs 1 time" in accepted.err
+
+
 def test_other_settings_in_the_same_folder_are_refused_until_restarted(elmore_command, place):
     command = ["fit", "tags", "--data", "data", "--without-elmo", *SMALL]
     assert elmore_command(*command).status == 0
@@ -140,3 +174,13 @@ def test_a_hub_id_is_kept_as_it_is(tmp_path, monkeypatch):
     assert ElmoChoice().source is None
     (tmp_path / "owner" / "name").mkdir(parents=True)
     assert ElmoChoice(name="owner/name").source == str(tmp_path / "owner" / "name")
+
+
+def test_a_network_that_learned_nothing_is_called_so(elmore_command, place):
+    for part in ("train", "dev"):
+        (place.data / f"{part}.tsv").write_text("a bad cafe\tgood\n" * 6 + "a bad cafe\tbad\n" * 4)
+    files = ["--train", "data/train.tsv", "--dev", "data/dev.tsv", "--without-elmo"]
+    small = [change for change in SMALL if "task.column" not in change]
+    result = elmore_command("fit", "texts", *files, *small)
+    told = "  nothing learned: on dev, one prediction for everything has accuracy 60.00"
+    assert result.out.splitlines()[-1] == told

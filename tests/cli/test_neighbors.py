@@ -35,10 +35,21 @@ def test_the_table_marks_the_word(text, elmore_command):
 def test_a_word_that_is_not_there(text, elmore_command):
     result = elmore_command("neighbors", "river", text)
     assert (result.status, result.out) == (0, "")
-    assert "no second use of 'river'" in result.err
+    assert result.err.endswith("'river' does not occur in the text\n")
+    result = elmore_command("neighbors", "river", text, "--in", "A river.")
+    assert (result.status, result.out) == (0, "")
+    assert result.err.endswith("'river' does not occur in the text\n")
     result = elmore_command("neighbors", "river", text, "--in", "A bank.")
     assert result.status == 2
     assert "does not have the word 'river'" in result.err
+
+
+def test_a_word_that_occurs_once_has_no_pair(text, elmore_command):
+    result = elmore_command("neighbors", "england", text)
+    assert (result.status, result.out) == (0, "")
+    assert result.err.endswith(
+        "'england' occurs only once in the text, so it has no pair of uses\n"
+    )
 
 
 def test_all_layers_cannot_be_compared(text, elmore_command):

@@ -78,8 +78,8 @@ def test_of_a_run_that_has_just_begun_what_there_is_is_drawn(tmp_path, capsys):
     run = write_run(tmp_path / "new", num_steps=1, has_heldout=False)
     draw(run, out=tmp_path / "out.PDF")
     assert (tmp_path / "out.PDF").read_bytes().startswith(b"%PDF")
-    assert "new: no held-out results yet" in capsys.readouterr().err
-    with pytest.raises(DataError, match=r"no held-out results of new yet; .* --what loss"):
+    assert "new: no held-out perplexity logged yet" in capsys.readouterr().err
+    with pytest.raises(DataError, match=r"new: no held-out perplexity logged yet; .* --what loss"):
         draw(run, what=What.PERPLEXITY)
     draw(run, write_run(tmp_path / "old"), out=tmp_path / "two.svg", what=What.PERPLEXITY)
     assert "forward 100.0" in (tmp_path / "two.svg").read_text()
@@ -89,9 +89,30 @@ def test_of_a_run_that_has_just_begun_what_there_is_is_drawn(tmp_path, capsys):
 def test_losses_that_are_no_numbers_are_told_of(tmp_path, capsys):
     run = write_run(tmp_path / "lost", loss=math.nan)
     draw(run, out=tmp_path / "out.svg")
-    assert "lost: 40 losses are no finite numbers" in capsys.readouterr().err
-    with pytest.raises(DataError, match="no training loss of lost"):
+    assert "lost: 40 losses are not finite" in capsys.readouterr().err
+    with pytest.raises(DataError, match="lost: no training loss logged yet"):
         draw(run, what=What.LOSS)
+
+
+def test_a_finished_run_with_nothing_logged_is_not_waited_for(tmp_path):
+    run = write_run(tmp_path / "short", num_steps=0)
+    (run / "metrics.jsonl").write_text('{"kind": "end", "step": 5, "reason": "all steps taken"}\n')
+    with pytest.raises(DataError) as caught:
+        draw(run)
+    assert str(caught.value).startswith("short ended after 5 steps without logging a loss")
+    assert "log_steps=1" in str(caught.value)
+    assert "wait" not in str(caught.value)
+
+
+@needs_matplotlib
+def test_a_finished_run_is_plotted_without_what_it_never_measured(tmp_path, capsys):
+    run = write_run(tmp_path / "done", num_steps=1, has_heldout=False)
+    with (run / "metrics.jsonl").open("a") as file:
+        print('{"kind": "end", "step": 1, "reason": "all steps taken"}', file=file)
+    draw(run, out=tmp_path / "out.svg")
+    assert "done: no held-out perplexity was logged\n" in capsys.readouterr().err
+    with pytest.raises(DataError, match="no held-out perplexity was logged; plot --what loss"):
+        draw(run, what=What.PERPLEXITY)
 
 
 def test_what_cannot_be_drawn_is_a_sentence_and_leaves_nothing(tmp_path, monkeypatch):
@@ -100,7 +121,9 @@ def test_what_cannot_be_drawn_is_a_sentence_and_leaves_nothing(tmp_path, monkeyp
         draw(run, out=tmp_path / "curve.jpg")
     with pytest.raises(DataError, match=r"no training run at .*nothing"):
         draw(run, tmp_path / "nothing")
-    with pytest.raises(DataError, match="no numbers of empty yet; wait"):
+    with pytest.raises(
+        DataError, match="empty: no loss and no held-out perplexity logged yet; wait"
+    ):
         draw(write_run(tmp_path / "empty", num_steps=0))
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(MissingExtraError, match=r"elmore\[plot\]"):

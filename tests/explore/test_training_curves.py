@@ -42,8 +42,13 @@ def test_each_curve_has_its_own_lines_at_the_places_asked_for(by, places):
     curves = make_curves(LINES, name="run", by=by)
     assert (curves.loss.x, curves.loss.y) == (pytest.approx(places), (9.0, 7.0, 6.0))
     assert curves.forward_perplexity.y == (50.0, 40.0)
+    assert curves.last_step == 4
     assert curves.backward_perplexity.y == (60.0, 45.0)
     assert curves.forward_perplexity.x == pytest.approx((places[1], 4 * places[0]))
+
+
+def test_a_run_without_an_end_line_is_unfinished():
+    assert make_curves(LINES[:-1], name="run", by=By.STEPS).last_step is None
 
 
 def test_numbers_that_are_missing_are_left_out_and_counted():

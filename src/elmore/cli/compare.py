@@ -8,7 +8,19 @@ from typing import Annotated
 import typer
 
 from elmore.cli import options
-from elmore.cli.fit import Changes, Config, Data, Dev, Elmo, TaskName, Test, Train, Words, read_task
+from elmore.cli.fit import (
+    Accept,
+    Changes,
+    Config,
+    Data,
+    Dev,
+    Elmo,
+    TaskName,
+    Test,
+    Train,
+    Words,
+    read_task,
+)
 from elmore.cli.fit_display import FitDisplay
 from elmore.cli.stops import how_to_go_on, telling_of_stops
 from elmore.errors import ConfigError
@@ -44,6 +56,7 @@ def compare(
     restart: Annotated[
         bool, typer.Option("--restart", help="Train anew what an earlier comparison trained.")
     ] = False,
+    accept: Accept = False,
     device: options.Device = "cpu",
     as_json: options.Json = False,
 ) -> None:
@@ -107,6 +120,7 @@ def compare(
             observer=display,
             on_run=announce,
             restart=restart,
+            accept=accept,
             device=device,
         ):
             finished.append(pair)

@@ -47,6 +47,14 @@ Words = Annotated[
     ),
 ]
 Config = Annotated[Path | None, typer.Option(help="Settings as TOML. Without it: the task's own.")]
+Accept = Annotated[
+    bool,
+    typer.Option(
+        "--accept",
+        help="Train even if the data looks wrong: typos among labels, swapped columns, lost blank "
+        "lines, another script than the biLM's.",
+    ),
+]
 Changes = Annotated[
     list[str] | None,
     typer.Option("--set", help="Change a setting, such as training.max_epochs=5; repeatable."),
@@ -73,13 +81,15 @@ def fit(
     config: Config = None,
     changes: Changes = None,
     restart: Restart = False,
+    accept: Accept = False,
     device: options.Device = "cpu",
     as_json: options.Json = False,
 ) -> None:
     """Train a network for a task, with ELMo vectors at its input, its output, or both.
 
-    The biLM is frozen, and its layers are computed once and kept on disk; --set elmo.training=task
-    lets it learn too. A run that is stopped goes on with the same command.
+    What was read is shown first, and data that looks wrong stops the command (see --accept). The
+    biLM is frozen, and its layers are computed once and kept on disk; --set elmo.training=task
+    trains it too. To resume a run that was stopped, rerun the command.
 
     For example:
 
@@ -119,6 +129,7 @@ def fit(
             elmo=ElmoChoice(name=elmo),
             observer=display,
             restart=restart,
+            accept=accept,
             device=device,
         )
     if as_json:
@@ -162,3 +173,7 @@ def _print_report(report: "FitReport", folder: Path, *, note: str) -> None:
     if report.perplexity is not None:
         before, after = report.perplexity["before"], report.perplexity["after"]
         print(f"  perplexity of the dev text: {before:.1f} before fine-tuning, {after:.1f} after")
+    for part in report.scores:
+        if not report.has_learned(part):
+            constant = f"{report.main_score} {report.constant_scores[part]:.2f}"
+            print(f"  nothing learned: on {part}, one prediction for everything has {constant}")

@@ -1,19 +1,23 @@
-"""What a task's training shows: a bar on a terminal, a line an epoch anywhere."""
+"""What a task's training shows: a bar on a terminal, else a line per minute; a line per epoch."""
 
 import sys
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from elmore.cli.log_lines import LogLines
 from elmore.errors import DataWarning
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from elmore.tasks.fit.progress import CurvePoint, FitProgress
 
 
-# What is worth a line in a log.
+# Stages that get a line in a log as soon as they start.
 TOLD_STAGES = ("embedding", "fine-tuning", "waiting", "going on")
 
 
@@ -28,57 +32,66 @@ def _print_warning(
 
 
 class FitDisplay:
-    """Hears of a training and shows it on standard error."""
+    """Shows a training on standard error."""
 
-    def __init__(self, *, score_name: str = "score") -> None:
+    def __init__(
+        self,
+        console: "Console | None" = None,
+        *,
+        score_name: str = "score",
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.score_name = score_name
+        self._lines = LogLines(console, clock=clock)
         self._bar: Any = None
         self._task: Any = None
         self._stage = ""
-        self._is_terminal = False
 
     @contextmanager
     def shown(self) -> Iterator[None]:
-        """Show a bar while the work inside goes on, if there is a terminal to show it on."""
-        from rich import progress  # noqa: PLC0415  takes time, and `elmore --help` has no use for it
-        from rich.console import Console  # noqa: PLC0415
+        """Show what happens while the work inside goes on."""
+        from elmore.cli.bars import make_bar  # noqa: PLC0415  rich is slow to import
 
-        console = Console(stderr=True)
         with (
-            progress.Progress(
-                progress.TextColumn("{task.description}"),
-                progress.BarColumn(),
-                progress.TimeElapsedColumn(),
-                progress.TextColumn("left in this epoch"),
-                progress.TimeRemainingColumn(),
-                console=console,
-                transient=True,
-                disable=not console.is_terminal,
-            ) as self._bar,
+            make_bar(left="left in this epoch", console=self._lines.console) as self._bar,
             warnings.catch_warnings(),
         ):
-            self._is_terminal = console.is_terminal
-            self._task = self._bar.add_task("beginning", total=None)
+            self._task = self._bar.add_task("starting", total=None)
+            self._lines.start_clock()
             warnings.simplefilter("default", DataWarning)  # each once
             warnings.showwarning = partial(_print_warning, warnings.showwarning)
             yield
 
     def on_stage(self, text: str) -> None:
-        """Show what is being done: without a terminal by a line, if it is worth one."""
-        if self._bar is not None:
-            self._bar.update(self._task, description=text, total=None, completed=0)
-        stage = text.partition(",")[0]  # behind it, how much of it is done
-        if not self._is_terminal and stage != self._stage and stage.startswith(TOLD_STAGES):
-            print(text, file=sys.stderr)
+        """Show what is being done; a log gets a line when a long stage starts, and per minute."""
+        if self._bar is None:
+            return
+        self._bar.update(self._task, description=text, total=None, completed=0)
+        stage = text.partition(",")[0]  # what follows the comma is how much of it is done
+        if self._lines.is_log:
+            is_new = stage != self._stage and stage.startswith(TOLD_STAGES)
+            if is_new:
+                self._lines.start_clock()
+            if is_new or self._lines.is_due():
+                self._lines.print(text)
         self._stage = stage
 
+    def on_message(self, text: str) -> None:
+        """Print lines, and leave them there."""
+        self._lines.print(text)
+
     def on_step(self, progress: "FitProgress", *, num_steps: int, loss: float) -> None:
-        """Move the bar."""
+        """Move the bar; a log gets a line per minute."""
         if self._bar is None:
+            return
+        best = "" if progress.best_score is None else f", best {progress.best_score:.2f}"
+        if self._lines.is_log:
+            if self._lines.is_due():
+                place = f"epoch {progress.epoch + 1}, step {progress.place:,} of {num_steps:,}"
+                self._lines.print(f"{place}: loss {loss:.4f}{best}")
             return
         if progress.place == 1:
             self._bar.reset(self._task, total=num_steps)
-        best = "" if progress.best_score is None else f", best {progress.best_score:.2f}"
         self._bar.update(
             self._task,
             description=f"epoch {progress.epoch + 1}: loss {loss:.3f}{best}",
@@ -89,8 +102,8 @@ class FitDisplay:
     def on_epoch(self, point: "CurvePoint", *, is_best: bool) -> None:
         """Print how an epoch ended."""
         mark = " (best so far)" if is_best else ""
-        print(
+        self._lines.print(
             f"epoch {point.epoch}: loss {point.loss:.4f}, dev {self.score_name} {point.dev:.2f}"
-            f"{mark}, {point.seconds:.0f} s",
-            file=sys.stderr,
+            f"{mark}, {point.seconds:.0f} s"
         )
+        self._lines.start_clock()

@@ -62,15 +62,22 @@ def neighbors(
         precision=precision,
         language=language,
     )
-    from elmore.explore.neighbors import nearest_pairs, nearest_to  # noqa: PLC0415  brings torch
+    from elmore.explore.neighbors import (  # noqa: PLC0415  brings torch
+        collect_contexts,
+        nearest_to,
+        pair_contexts,
+    )
 
     if in_sentence is not None:
         query = parse_sentence(in_sentence, language=language)
         if tokenized or form is TextForm.TOKENIZED:
             query = split_tokenized(in_sentence)
         found = nearest_to(embedder, word, sentences, query=query, top=top, mix=layers)
+        num_uses = len(found)
     else:
-        found = nearest_pairs(embedder, word, sentences, top=top, mix=layers)
+        contexts, vectors = collect_contexts(embedder, word, sentences, mix=layers)
+        found = pair_contexts(contexts, vectors, top=top)
+        num_uses = len(contexts)
     if as_json:
         print(json.dumps([asdict(neighbor) for neighbor in found], ensure_ascii=False))
         return
@@ -81,13 +88,14 @@ def neighbors(
     if in_sentence is None:
         table.add_column("the use most like it")
     for neighbor in found:
-        contexts = [neighbor.context] if in_sentence else [neighbor.context, neighbor.other]
-        table.add_row(f"{neighbor.similarity:.3f}", *map(_mark, contexts))
+        shown = [neighbor.context] if in_sentence else [neighbor.context, neighbor.other]
+        table.add_row(f"{neighbor.similarity:.3f}", *map(_mark, shown))
     if found:
         Console().print(table)
+    elif num_uses:
+        print(f"{word!r} occurs only once in the text, so it has no pair of uses", file=sys.stderr)
     else:
-        other = "" if in_sentence else "second "
-        print(f"no {other}use of {word!r} in the text", file=sys.stderr)
+        print(f"{word!r} does not occur in the text", file=sys.stderr)
 
 
 def _mark(context: "Context") -> "Text":

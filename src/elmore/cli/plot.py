@@ -14,6 +14,7 @@ from elmore.atomic_file import replace_file
 from elmore.cli.training_display import format_count, format_perplexity
 from elmore.errors import DataError, MissingExtraError
 from elmore.explore.training_curves import By, Curve, RunCurves, read_curves
+from elmore.wording import count
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -93,27 +94,47 @@ def _choose_panels(curves: Sequence[RunCurves], *, what: What) -> list[What]:
     has_loss = any(run.has_loss for run in curves)
     has_perplexity = any(run.has_perplexity for run in curves)
     names = ", ".join(run.name for run in curves)
+    has_ended = all(run.last_step is not None for run in curves)
     if not has_loss and not has_perplexity:
-        raise DataError(f"there are no numbers of {names} yet; wait for the first steps")
-    if what is What.PERPLEXITY and not has_perplexity:
+        if has_ended:
+            raise DataError(_describe_empty(curves))
         raise DataError(
-            f"there are no held-out results of {names} yet; wait for the first, or draw --what loss"
+            f"{names}: no loss and no held-out perplexity logged yet; wait for the first steps"
         )
+    if what is What.PERPLEXITY and not has_perplexity:
+        remedy = "plot --what loss" if has_ended else "wait, or plot --what loss"
+        raise DataError(f"{names}: {_missing('held-out perplexity', has_ended)}; {remedy}")
     if what is What.LOSS and not has_loss:
-        raise DataError(f"there is no training loss of {names}; draw --what perplexity")
+        raise DataError(f"{names}: {_missing('training loss', has_ended)}; plot --what perplexity")
     panels = [(What.LOSS, has_loss), (What.PERPLEXITY, has_perplexity)]
     return [panel for panel, has_any in panels if has_any and what in (panel, What.BOTH)]
 
 
+def _describe_empty(curves: Sequence[RunCurves]) -> str:
+    """Say that finished runs have nothing to plot, and why."""
+    ends = ", ".join(
+        f"{run.name} ended after {count(run.last_step or 0, 'step')}" for run in curves
+    )
+    return (
+        f"{ends} without logging a loss or a held-out perplexity, so there is nothing to plot; "
+        "train for more steps, or log more often (--set run.log_steps=1)"
+    )
+
+
+def _missing(what: str, has_ended: bool) -> str:
+    return f"no {what} was logged" if has_ended else f"no {what} logged yet"
+
+
 def _notes(curves: Sequence[RunCurves], *, what: What) -> Iterator[str]:
-    """Say what a figure would leave out in silence."""
+    """Say what a figure would silently leave out."""
     for run in curves:
+        has_ended = run.last_step is not None
         if what is not What.LOSS and not run.has_perplexity:
-            yield f"{run.name}: no held-out results yet"
+            yield f"{run.name}: {_missing('held-out perplexity', has_ended)}"
         if what is not What.PERPLEXITY and not run.has_loss:
-            yield f"{run.name}: no training loss yet"
+            yield f"{run.name}: {_missing('training loss', has_ended)}"
         if what is not What.PERPLEXITY and run.num_losses_left_out:
-            yield f"{run.name}: {run.num_losses_left_out:,} losses are no finite numbers, left out"
+            yield f"{run.name}: {run.num_losses_left_out:,} losses are not finite and are left out"
 
 
 def _draw(curves: Sequence[RunCurves], panels: Sequence[What], *, by: By) -> "Figure":

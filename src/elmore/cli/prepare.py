@@ -215,22 +215,12 @@ def find_sources(patterns: list[str]) -> list[Path | BinaryIO]:
 @contextmanager
 def show_progress() -> Iterator[Any]:
     """Show a bar while the work inside goes on, if there is a terminal to show it on."""
-    from rich import progress  # noqa: PLC0415  takes time, and `elmore --help` has no use for it
-    from rich.console import Console  # noqa: PLC0415
+    from elmore.cli.bars import make_bar  # noqa: PLC0415  rich is slow to import
 
-    console = Console(stderr=True)
-    with progress.Progress(
-        progress.TextColumn("{task.description}"),
-        progress.BarColumn(),
-        progress.TextColumn("{task.fields[read]}"),
-        progress.TextColumn("{task.fields[tokens]:,} tokens"),
-        progress.TextColumn("{task.fields[speed]:,.0f} tokens/s"),
-        progress.TimeElapsedColumn(),
-        progress.TextColumn("left"),
-        progress.TimeRemainingColumn(),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,
+    with make_bar(
+        "{task.fields[read]}",
+        "{task.fields[tokens]:,} tokens",
+        "{task.fields[speed]:,.0f} tokens/s",
     ) as bar:
         task = bar.add_task("reading", total=None, read="", tokens=0, speed=0.0)
 

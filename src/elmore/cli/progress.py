@@ -7,7 +7,7 @@ from typing import Any
 
 
 class Progress:
-    """Share of the file read, tokens a second, time left."""
+    """Share of the file read, tokens per second, time elapsed and left."""
 
     def __init__(self, text: str) -> None:
         path = Path(text)
@@ -20,22 +20,10 @@ class Progress:
     @contextmanager
     def shown(self) -> Iterator[None]:
         """Show the bar while the work inside goes on, if there is a terminal to show it on."""
-        from rich import progress  # noqa: PLC0415  takes time, and `elmore --help` has no use for it
-        from rich.console import Console  # noqa: PLC0415
+        from elmore.cli.bars import make_bar  # noqa: PLC0415  rich is slow to import
 
-        console = Console(stderr=True)
-        with progress.Progress(
-            progress.TextColumn("{task.description}"),
-            progress.BarColumn(),
-            progress.TextColumn("{task.fields[tokens]:,} tokens"),
-            progress.TextColumn("{task.fields[speed]:,.0f} tokens/s"),
-            progress.TimeElapsedColumn(),
-            progress.TextColumn("left"),
-            progress.TimeRemainingColumn(),
-            console=console,
-            transient=True,
-            disable=not console.is_terminal,
-        ) as self._bar:
+        fields = ("{task.fields[tokens]:,} tokens", "{task.fields[speed]:,.0f} tokens/s")
+        with make_bar(*fields) as self._bar:
             self._task = self._bar.add_task("embedding", total=self._total, tokens=0, speed=0.0)
             yield
 
@@ -54,18 +42,9 @@ class Progress:
 
 @contextmanager
 def showing_status(first: str) -> Iterator[Callable[[str], None]]:
-    """Say on a terminal what is being done, and for how long; what is yielded says it anew."""
-    from rich import progress  # noqa: PLC0415  takes time, and `elmore --help` has no use for it
-    from rich.console import Console  # noqa: PLC0415
+    """Show on a terminal what is being done and for how long; call what is yielded to update it."""
+    from elmore.cli.bars import make_spinner  # noqa: PLC0415  rich is slow to import
 
-    console = Console(stderr=True)
-    with progress.Progress(
-        progress.SpinnerColumn(),
-        progress.TextColumn("{task.description}"),
-        progress.TimeElapsedColumn(),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,
-    ) as bar:
+    with make_spinner() as bar:
         task = bar.add_task(first, total=None)
         yield lambda text: bar.update(task, description=text)

@@ -1,4 +1,4 @@
-"""What a user sees while a training runs: a live bar on a terminal, else a line a minute."""
+"""What a user sees while a biLM trains: a live bar on a terminal, else a line per minute."""
 
 import math
 import time
@@ -6,14 +6,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
+from elmore.cli.log_lines import LogLines
 from elmore.pretrain.metrics import HeldoutResult, RunProgress
 from elmore.wording import count
 
 if TYPE_CHECKING:
     from rich.console import Console, Group
 
-# Where nothing can be overwritten, such as a file under nohup, a line appears no more often.
-SECONDS_BETWEEN_LINES = 60.0
 # Of the smoothed loss, this part is what it was a call before.
 SMOOTHING = 0.8
 
@@ -24,36 +23,33 @@ class TrainingDisplay:
     def __init__(
         self, console: "Console | None" = None, *, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self._console = console
-        self._clock = clock
+        self._lines = LogLines(console, clock=clock)
         self._live: _LiveLines | None = None
-        self._last_line_at = -math.inf
         self._loss = _SmoothedLoss()
         self._perplexity: float | None = None
-        self._unshown: str | None = None  # a line for the end: where the run stood last
 
     @contextmanager
     def shown(self) -> Iterator[None]:
         """Show what happens while the work inside goes on."""
-        console = self._console = self._console or _make_console()
-        self._live = _LiveLines(console) if console.is_interactive else None
+        self._live = None if self._lines.is_log else _LiveLines(self._lines.console)
         try:
             with nullcontext() if self._live is None else self._live.shown():
                 yield
         finally:
             self._live = None
-            self._print_unshown()
+            self._lines.print_last()
 
     def on_step(self, progress: RunProgress) -> None:
         """Show how far the run has come."""
         self._loss.add(progress.loss)
         if progress.perplexity is not None:
             self._perplexity = progress.perplexity
-        self._unshown = _describe(progress, loss=self._loss.value)
+        line = _describe(progress, loss=self._loss.value)
         if self._live is not None:
             self._live.show(progress, loss=self._loss.value, perplexity=self._perplexity)
-        elif self._is_line_due():
-            self._print_unshown()
+            self._lines.keep(line)
+        else:
+            self._lines.print_progress(line)
 
     def on_heldout(self, result: HeldoutResult) -> None:
         """Show a perplexity, and the one before it."""
@@ -76,31 +72,14 @@ class TrainingDisplay:
         """Show a sentence, and leave it there."""
         if self._live is not None:
             self._live.end_stage()
-        self._print(text)
+        self._lines.print(text)
 
     def on_stage(self, name: str, share: float | None = None) -> None:
         """Show work other than steps, until the next step."""
         if self._live is not None:
             self._live.show_stage(name, share)
-        elif (share is None or share < 1) and self._is_line_due():
-            self._print(name if share is None else f"{name}: {share:.0%}")
-
-    def _is_line_due(self) -> bool:
-        now = self._clock()
-        if now - self._last_line_at < SECONDS_BETWEEN_LINES:
-            return False
-        self._last_line_at = now
-        return True
-
-    def _print_unshown(self) -> None:
-        if self._unshown is not None:
-            self._print(self._unshown)
-            self._unshown = None
-
-    def _print(self, text: str) -> None:
-        console = self._console = self._console or _make_console()
-        is_file = not console.is_interactive  # whose lines have no width
-        console.print(text, markup=False, highlight=False, soft_wrap=is_file)
+        elif (share is None or share < 1) and self._lines.is_due():
+            self._lines.print(name if share is None else f"{name}: {share:.0%}")
 
 
 class _SmoothedLoss:
@@ -196,15 +175,6 @@ class _LiveLines:
         )
         bars = [bar for bar in (self._steps, self._stage) if bar.tasks[0].visible]
         return Group(*bars[:1], *([line] if numbers else []), *bars[1:])
-
-
-def _make_console() -> "Console":
-    import sys  # noqa: PLC0415
-
-    from rich.console import Console  # noqa: PLC0415
-
-    # A variable such as FORCE_COLOR makes no terminal of a file.
-    return Console(stderr=True, force_terminal=sys.stderr.isatty())
 
 
 def _describe(progress: RunProgress, *, loss: float) -> str:

@@ -1,6 +1,6 @@
 """Contexts in which a word is used alike: nearest by the cosine of their vectors."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -67,7 +67,11 @@ def nearest_pairs(
     mix: Layers | None = None,
 ) -> list[Neighbor]:
     """Return each use of `word` with the one most like it, closest pairs first, no pair twice."""
-    contexts, vectors = collect_contexts(embedder, word, sentences, mix=mix)
+    return pair_contexts(*collect_contexts(embedder, word, sentences, mix=mix), top=top)
+
+
+def pair_contexts(contexts: Sequence[Context], vectors: Array, *, top: int = 10) -> list[Neighbor]:
+    """Return the closest pairs among the uses that `collect_contexts` found; one use has none."""
     closest: dict[tuple[int, int], float] = {}
     for start in range(0, len(contexts), ROWS_AT_ONCE):
         rows = vectors[start : start + ROWS_AT_ONCE] @ vectors.T

@@ -47,15 +47,17 @@ class RunCurves:
     backward_perplexity: Curve
     num_losses_left_out: int
     """How often the loss was not a finite number."""
+    last_step: int | None
+    """The step at which the run ended; None while it is unfinished."""
 
     @property
     def has_loss(self) -> bool:
-        """Whether any loss was written yet."""
+        """Whether any loss was logged."""
         return len(self.loss) > 0
 
     @property
     def has_perplexity(self) -> bool:
-        """Whether anything was measured on held-out text yet."""
+        """Whether anything was measured on held-out text."""
         return len(self.forward_perplexity) + len(self.backward_perplexity) > 0
 
 
@@ -80,6 +82,7 @@ def make_curves(lines: Iterable[Mapping[str, Any]], *, name: str, by: By) -> Run
         forward_perplexity=_pick(heldout, "forward_perplexity", by=by),
         backward_perplexity=_pick(heldout, "backward_perplexity", by=by),
         num_losses_left_out=len(train) - len(loss),
+        last_step=next((line["step"] for line in lines if line["kind"] == "end"), None),
     )
 
 

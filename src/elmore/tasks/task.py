@@ -50,6 +50,12 @@ class Task(Protocol):
     def read_unlabelled(self, path: Path) -> Iterator[Any]:
         """Yield examples to predict on; what is right may be missing, and is not looked at."""
 
+    def parse(self, given: Any) -> Any:
+        """Return an example to predict on: one of the task's as it is, or one made of plain text.
+
+        What is neither is a DataError that says what is wanted.
+        """
+
     def count_tokens(self, example: Any) -> int:
         """Return how long an example is; examples of like length share a batch."""
 
@@ -59,6 +65,12 @@ class Task(Protocol):
     def find_labels(self, examples: Iterable[Any]) -> Labels:
         """Return what may be predicted, in a fixed order; empty if that is no list."""
 
+    def list_labels(self, example: Any) -> Iterable[str]:
+        """Return what is right of an example as labels to count; none if that is no list."""
+
+    def locate(self, example: Any) -> str:
+        """Return where an example is, for a message: file and line if known, else its text."""
+
     def build(self, tokens: TokenInput, *, labels: Labels) -> TaskNetwork:
         """Return an untrained network."""
 
@@ -67,6 +79,12 @@ class Task(Protocol):
 
     def score(self, examples: Sequence[Any], predictions: Sequence[Any]) -> Scores:
         """Return the official scores, in percent, the main one among them."""
+
+    def score_constant(self, examples: Sequence[Any]) -> float:
+        """Return the best main score that the same prediction for everything can have.
+
+        A network that does not score above it has learned nothing that the score shows.
+        """
 
     def to_json(self, example: Any, prediction: Any) -> dict[str, Any]:
         """Return a prediction beside its text, for a line of JSON."""

@@ -94,11 +94,15 @@ class Watcher:
     def __init__(self, *, stop_after: int | None = None) -> None:
         self.stop_after = stop_after
         self.stages: list[str] = []
+        self.messages: list[str] = []
         self.steps: list[int] = []
         self.epochs: list[int] = []
 
     def on_stage(self, text: str) -> None:
         self.stages.append(text)
+
+    def on_message(self, text: str) -> None:
+        self.messages.append(text)
 
     def on_step(self, progress, *, num_steps, loss) -> None:
         self.steps.append(progress.step)

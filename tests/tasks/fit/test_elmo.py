@@ -90,6 +90,30 @@ def test_a_frozen_bilm_stays_as_it_was_and_is_not_saved(place, monkeypatch):
     assert not (place.folder / "frozen" / "elmo").exists()
 
 
+class EmbedderMade(Exception):
+    """Says where the weights of a biLM are that an embedder is made of."""
+
+
+def make_no_embedder(model):
+    raise EmbedderMade({weight.device.type for weight in model.parameters()})
+
+
+def test_a_frozen_bilm_computes_on_the_device_asked_for(place, monkeypatch):
+    """Weights can be moved to torch's meta device on any machine, though it cannot compute."""
+    monkeypatch.setattr("elmore.tasks.fit.elmo.Embedder", make_no_embedder)
+    with pytest.raises(EmbedderMade) as made:
+        place.fit("elsewhere", "elmo.where=input", SHORT, device="meta")
+    assert made.value.args == ({"meta"},)
+
+
+def test_a_loaded_task_computes_layers_on_the_device_asked_for(place, monkeypatch):
+    place.fit("on-cpu", "elmo.where=input", SHORT)
+    monkeypatch.setattr("elmore.tasks.fit.folder.Embedder", make_no_embedder)
+    with pytest.raises(EmbedderMade) as made:
+        load_task_model(place.folder / "on-cpu", device="meta")
+    assert made.value.args == ({"meta"},)
+
+
 @pytest.mark.parametrize("precision", ["f16", "f32"])
 def test_cached_layers_and_live_ones_give_the_same_scores(place, precision):
     changes = ("elmo.where=both", f"elmo.precision={precision}")

@@ -74,6 +74,11 @@ def test_nothing_is_loaded_once_the_file_is_there(tmp_path):
     assert torch.equal(again.find(FIRST), wanted)
 
 
+def test_the_index_of_a_device_makes_no_other_file(tmp_path):
+    open_layers(tmp_path, device="cuda:0")
+    open_layers(tmp_path, device="cuda:1", load=refuse_to_load)
+
+
 def test_order_repeats_and_kinds_of_list_make_no_other_set(tmp_path):
     open_layers(tmp_path)
     open_layers(tmp_path, iter([*map(tuple, reversed(FIRST)), ("a",)]), load=refuse_to_load)
@@ -87,6 +92,7 @@ def test_order_repeats_and_kinds_of_list_make_no_other_set(tmp_path):
         {"sentences": [["a", "badcafe"], *FIRST[1:3]]},
         {"sentences": [["a bad", "cafe"], *FIRST[1:3]]},
         {"precision": "f32"},
+        {"device": "cuda"},
         {"fingerprint": OTHER_MODEL.fingerprint(), "load": lambda: Embedder(OTHER_MODEL)},
         {"weights": Precision.INT8, "load": lambda: Embedder(MODEL, precision="int8")},
     ],

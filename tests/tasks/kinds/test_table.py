@@ -3,8 +3,10 @@ from collections import Counter
 import pytest
 
 from elmore.errors import ConfigError
+from elmore.tasks.data.columns import TaggedSentence
 from elmore.tasks.fit.model import make_task
 from elmore.tasks.fit.settings import TASK_CONFIGS, load_settings
+from elmore.tasks.kinds.classes import ClassExample
 from elmore.tasks.kinds.table import KINDS, find_kind
 
 
@@ -38,3 +40,16 @@ def test_an_unknown_task_is_told_with_those_there_are():
     known = r"unknown task 'parsing'; choose one of: entities \(ner\), tags \(pos, chunks\)"
     with pytest.raises(ConfigError, match=known):
         find_kind("parsing")
+
+
+def test_a_constant_prediction_scores_what_its_best_label_does():
+    texts = [ClassExample(texts=("a",), sentences=(("a",),), label=label) for label in "xyyy"]
+    tagged = [TaggedSentence(tokens=["a", "b", "c"], tags=["X", "O", "O"])]
+    for kind in KINDS.values():
+        task = kind.task(kind.settings())
+        if task.main_score == "accuracy":
+            examples = tagged if kind.name == "tags" else texts
+            wanted = pytest.approx(200 / 3) if kind.name == "tags" else 75.0
+            assert task.score_constant(examples) == wanted
+        else:
+            assert task.score_constant([]) == 0.0

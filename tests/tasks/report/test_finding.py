@@ -1,8 +1,13 @@
+import json
+
 import pytest
 
 from elmore.tasks.report.finding import JUDGEMENTS, describe_finding, describe_need
+from elmore.tasks.report.page import make_page
+from elmore.tasks.report.result_files import write_comparison
 from elmore.tasks.report.sample_efficiency import Need
 from elmore.tasks.report.summary import Verdict, summarize
+from elmore.tasks.report.text_table import write_table
 from tests.tasks.report.made_up import make_comparison, make_run, make_runs
 
 WITHOUT = make_runs("without", [80.0, 82.0, 81.0])
@@ -92,3 +97,55 @@ def test_examples_saved_are_said(num_train, is_bound, words):
         is_bound=is_bound,
     )
     assert describe_need(need).startswith(words)
+
+
+def make_unlearned(*, shares=(1.0,)):
+    """A comparison of two variants of which both predict one label for everything."""
+    runs = [
+        make_run(
+            variant, share=share, seed=seed, test=52.0, constant_scores={"dev": 53.0, "test": 52.0}
+        )
+        for variant in ("without", "input")
+        for share in shares
+        for seed in range(3)
+    ]
+    return make_comparison(runs)
+
+
+def test_where_neither_learned_that_is_what_is_said():
+    comparison = make_unlearned()
+    assert describe_finding(comparison, summarize(comparison)) == (
+        "Neither learned: with ELMo at the input 52.00 ± 0.00 f1 on test, without 52.00 ± 0.00, "
+        "over 3 seeds, and the same prediction for everything scores 52.00; train for longer, on "
+        "more examples or with other settings before comparing."
+    )
+
+
+def test_where_neither_learned_no_report_has_an_interval_or_counts_examples(tmp_path):
+    comparison = make_unlearned(shares=(0.1, 1.0))
+    text = write_table(comparison)
+    write_comparison(comparison, tmp_path / "report.json")
+    written = json.loads((tmp_path / "report.json").read_text())
+    page = make_page(comparison, plots=[], command="elmore compare")
+    for report in (text, written["finding"], page):
+        assert "Neither learned: " in report
+    for report in (text, page):
+        assert "+0.00" not in report
+        assert "are enough" not in report
+        assert "how many examples ELMo saves cannot be said" in report
+    verdicts = {cell["gain"]["verdict"] for cell in written["cells"] if cell["gain"]}
+    assert verdicts == {"neither learned"}
+    assert {cell["has_learned"] for cell in written["cells"]} == {False}
+    assert all(cell["gain"]["interval"] is None for cell in written["cells"] if cell["gain"])
+
+
+def test_a_baseline_that_learned_nothing_is_no_target():
+    runs = [
+        *(make_run(share=share, test=52.0, constant_scores={"test": 52.0}) for share in (0.1, 1)),
+        *(make_run("input", share=share, test=90.0 * share) for share in (0.1, 1)),
+    ]
+    comparison = make_comparison(runs)
+    text = write_table(comparison)
+    assert "With ELMo at the input 90.0 f1 on test, without 52.0" in text
+    assert "are enough" not in text
+    assert "how many examples ELMo saves cannot be said" in text

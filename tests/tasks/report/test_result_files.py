@@ -30,6 +30,17 @@ def test_what_is_written_is_read_again(tmp_path):
     assert read_run(path) == COMPARISON.runs[1]
 
 
+def test_a_file_of_an_earlier_version_is_read(tmp_path):
+    comparison = make_comparison([make_run()])
+    write_comparison(comparison, tmp_path / "report.json")
+    values = json.loads((tmp_path / "report.json").read_text())
+    for name in ("finding", "cells"):
+        del values[name]
+    del values["runs"][0]["constant_scores"]
+    (tmp_path / "old.json").write_text(json.dumps(values))
+    assert read_comparison(tmp_path / "old.json") == comparison
+
+
 def test_a_loss_that_is_no_number_is_null(tmp_path):
     path = tmp_path / "run.json"
     curve = [make_point(1, dev=3.0, loss=math.inf), make_point(2, dev=4.0)]

@@ -97,3 +97,40 @@ def test_the_full_share_is_the_largest_with_a_baseline():
     runs = [make_run(share=0.5), make_run("input", share=0.5), make_run("input", share=1.0)]
     assert find_full_share(summarize(make_comparison(runs))) == 0.5
     assert find_full_share(summarize(make_comparison(runs[1:]))) == 1.0
+
+
+CONSTANT = {"dev": 53.0, "test": 52.0}
+
+
+def make_unlearned(variant, scores, **changes):
+    """Runs that score no better than one label for everything."""
+    return [
+        make_run(variant, seed=seed, test=score, constant_scores=CONSTANT, **changes)
+        for seed, score in enumerate(scores)
+    ]
+
+
+@pytest.mark.parametrize("scores", [[52.0, 52.0, 52.0], [52.0, 48.0, 52.0], [40.0, 41.0, 42.0]])
+def test_runs_that_predict_one_label_are_not_compared(scores):
+    runs = [*make_unlearned("without", [52.0] * 3), *make_unlearned("input", scores)]
+    cell = find_cell(make_comparison(runs), "input")
+    assert (cell.has_learned, cell.constant_score) == (False, 52.0)
+    assert cell.gain.verdict is Verdict.NEITHER
+    assert cell.gain.interval is None
+
+
+@pytest.mark.parametrize("learned", ["without", "input"])
+def test_one_run_that_learned_is_enough_to_compare(learned):
+    runs = [
+        *make_unlearned("without", [52.0, 52.0 + (learned == "without"), 52.0]),
+        *make_unlearned("input", [52.0, 52.0 + (learned == "input"), 52.0]),
+    ]
+    gain = find_cell(make_comparison(runs), "input").gain
+    assert gain.verdict is Verdict.UNCLEAR
+    assert gain.interval is not None
+
+
+def test_runs_of_old_files_are_taken_as_learned():
+    cell = find_cell(make_comparison([*WITHOUT, *make_runs("input", [80.0, 82.0, 81.0])]), "input")
+    assert (cell.has_learned, cell.constant_score) == (True, None)
+    assert cell.gain.interval == (0.0, 0.0)

@@ -13,6 +13,7 @@ from elmore.tasks.fit.data import TaskData, read_data
 from elmore.tasks.fit.elmo import ElmoChoice, LayerOpener
 from elmore.tasks.fit.fit import FitReport, fit_task
 from elmore.tasks.fit.model import check_input, make_task
+from elmore.tasks.fit.plausibility import check_data
 from elmore.tasks.fit.progress import FitObserver, Silence
 from elmore.tasks.fit.settings import ElmoPlace, FitSettings, read_settings
 from elmore.tasks.report.results import Comparison, CurvePoint, RunResult
@@ -121,14 +122,29 @@ def run_comparison(
     observer: FitObserver | None = None,
     on_run: Callable[[int, PlannedRun], None] = lambda _number, _run: None,
     restart: bool = False,
+    accept: bool = False,
     device: str = "cpu",
 ) -> Iterator[tuple[PlannedRun, FitReport]]:
-    """Train what is not trained yet, each in a folder of its own; yield what came of each."""
+    """Train what is not trained yet, each in a folder of its own; yield each report.
+
+    Data that looks wrong is an `ImplausibleDataError` unless `accept`.
+    """
     if folder.is_dir() and any(folder.iterdir()) and not (folder / RUNS).is_dir():
         raise DataError(f"{folder} has other files in it; name a new folder for the comparison")
     observer = observer or Silence()
     choice = replace(elmo, domain=elmo.domain or folder.resolve() / "domain")
-    data = read_data(make_task(runs[0].settings), parts, on_stage=observer.on_stage)
+    task = make_task(runs[0].settings)
+    data = read_data(task, parts, on_stage=observer.on_stage)
+    with_elmo = next(
+        (run for run in runs if run.settings.elmo.where is not ElmoPlace.NONE), runs[0]
+    )
+    check_data(
+        task,
+        data,
+        seen_characters=choice.find_seen_characters(with_elmo.settings.elmo),
+        accept=accept,
+        on_message=observer.on_message,
+    )
     _check_draws(runs, data)
     transfers = [number for number, run in enumerate(runs) if run.reads_text_first]
     if transfers:
@@ -232,4 +248,5 @@ def _to_result(run: PlannedRun, report: FitReport) -> RunResult:
         best_epoch=report.best_epoch,
         seconds=report.seconds,
         num_parameters=report.num_parameters,
+        constant_scores=report.constant_scores,
     )

@@ -7,6 +7,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from elmore.embed.embedder import Embedder
 from elmore.tasks.fit.data import TaskData, find_sentences
 from elmore.tasks.fit.domain import DomainText, check_start, check_text, transfer
@@ -19,6 +21,7 @@ from elmore.tasks.inputs.trained_layers import TrainedLayers
 from elmore.tasks.task import Task
 from elmore.weights.elmo_model import ElmoModel
 from elmore.weights.loading import load_model
+from elmore.weights.seen_characters import find_seen_characters
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,10 +44,24 @@ class ElmoChoice:
         except (OSError, RuntimeError):  # a name too long, or the home of nobody
             return self.name
 
-    @cached_property
+    @property
     def fingerprint(self) -> str:
         """Of the biLM as it is now: another may come to have its name."""
-        return load_model(self.source).fingerprint()
+        return self._facts[0]
+
+    @property
+    def seen_characters(self) -> frozenset[str] | None:
+        """Those that the biLM can have learned from; None if that is not known."""
+        return self._facts[1]
+
+    @cached_property
+    def _facts(self) -> tuple[str, frozenset[str] | None]:
+        model = load_model(self.source)
+        return model.fingerprint(), find_seen_characters(model, self.source)
+
+    def find_seen_characters(self, settings: ElmoSettings) -> frozenset[str] | None:
+        """Return the characters that the biLM knows, if settings use it and that is known."""
+        return None if settings.where is ElmoPlace.NONE else self.seen_characters
 
     def describe(self, settings: ElmoSettings) -> dict[str, Any] | None:
         """Return what makes one training another."""
@@ -63,13 +80,13 @@ class LayerOpener:
         *,
         folder: Path,
         observer: FitObserver,
-        device: str = "cpu",
+        device: str | torch.device = "cpu",
     ) -> None:
         self.settings = settings
         self.choice = choice
         self.folder = folder
         self.observer = observer
-        self.device = device
+        self.device = torch.device(device)  # of the biLM: where it computes layers, or learns
         self.source: ElmoSource | None = None
         self.perplexity: dict[str, float] | None = None
         self._elmo: ElmoModel | None = None
@@ -119,9 +136,10 @@ class LayerOpener:
         sentences = (find_sentences(task, part) for part in parts.values())
         cache = self.choice.cache or LayerCache()
         return cache.open(
-            lambda: Embedder(elmo),
+            lambda: Embedder(elmo.to(self.device)),
             chain.from_iterable(sentences),
             fingerprint=self.source.fingerprint,
+            device=self.device,
             precision=self.settings.precision,
             on_progress=self.observer.on_stage,
         )
@@ -134,7 +152,7 @@ class LayerOpener:
             self._read_text(task, data),
             elmo=self.choice.fingerprint,
             epochs=self.settings.finetune_epochs,
-            device=self.device,
+            device=str(self.device),
         )
         self.perplexity = domain.perplexity
         return domain.folder

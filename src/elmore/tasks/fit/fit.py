@@ -3,7 +3,7 @@
 import shutil
 import warnings
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -32,11 +32,13 @@ from elmore.tasks.fit.plan import (
     remove_leftovers,
     write_plan,
 )
+from elmore.tasks.fit.plausibility import check_data
 from elmore.tasks.fit.progress import CurvePoint, FitObserver, FitProgress, Silence
 from elmore.tasks.fit.run import FitRun
 from elmore.tasks.fit.settings import FitSettings
 from elmore.tasks.inputs.word_table import ChosenWords
 from elmore.tasks.metrics.tag_schemes import TagScheme
+from elmore.tasks.report.results import is_above_constant
 from elmore.tasks.task import Labels, Scores, Task
 from elmore.weights.json_file import read_json, write_json
 
@@ -56,6 +58,13 @@ class FitReport:
     layer_shares: dict[str, list[float]]  # by the place of a mix: below, above
     scale: dict[str, float]
     perplexity: dict[str, float] | None = None  # before and after the biLM read the task's text
+    constant_scores: dict[str, float] = field(default_factory=dict)
+    """By part, the best main score of one prediction for everything; none in old reports."""
+
+    def has_learned(self, part: str) -> bool:
+        """Tell whether it scores better than one prediction for everything; if unknown, yes."""
+        score = self.scores[part][self.main_score]
+        return is_above_constant(score, self.constant_scores.get(part)) is not False
 
     def to_json(self) -> dict[str, Any]:
         """Return what `from_json` reads."""
@@ -76,11 +85,13 @@ def fit_task(
     data: TaskData | None = None,
     observer: FitObserver | None = None,
     restart: bool = False,
+    accept: bool = False,
     device: str = "cpu",
 ) -> FitReport:
-    """Train a task network in `folder`, or go on with it; if that was done before, tell the result.
+    """Train a task network in `folder`, or resume; if it is trained already, return its report.
 
-    `data` is what `parts` hold, where that was read already.
+    Data that looks wrong, such as typos among labels, is an `ImplausibleDataError` unless
+    `accept`. `data` is what `parts` hold, where a caller has read and checked it already.
     """
     folder = Path(folder).resolve()  # what is kept must be found from any place
     settings = settings.with_whole_paths()
@@ -93,7 +104,15 @@ def fit_task(
         # Whoever uses the library keeps their own random numbers.
         with torch.random.fork_rng(devices=[]):
             prepared = _prepare(
-                settings, parts, folder, elmo, data, observer, device, restart=restart
+                settings,
+                parts,
+                folder,
+                elmo,
+                data,
+                observer,
+                device,
+                restart=restart,
+                accept=accept,
             )
             # All that a user may have got wrong is known: now something is written, or removed.
             if restart:
@@ -128,14 +147,16 @@ def _prepare(
     device: str,
     *,
     restart: bool,
+    accept: bool,
 ) -> _Prepared:
     """Read all that a training needs; nothing is written."""
     place = read_device(device)
     task = make_task(settings)
-    opener = LayerOpener(settings.elmo, elmo, folder=folder, observer=observer, device=device)
+    opener = LayerOpener(settings.elmo, elmo, folder=folder, observer=observer, device=place)
     # A biLM that read the task's text in this very folder goes with the rest.
     is_cleared = restart and (elmo.domain is None or elmo.renews_domain)
     opener.check(is_cleared=is_cleared)
+    is_checked = data is not None
     data = data or read_data(task, parts, on_stage=observer.on_stage)
     if not is_cleared:
         opener.check_text(task, data)
@@ -149,6 +170,14 @@ def _prepare(
     observer.on_stage("choosing words")
     torch.manual_seed(training.seed)
     words = find_words(settings, find_sentences(task, _pick(data, chosen)))
+    if not is_checked:  # last, so that what it shows stands right above the training
+        check_data(
+            task,
+            data,
+            seen_characters=elmo.find_seen_characters(settings.elmo),
+            accept=accept,
+            on_message=observer.on_message,
+        )
     return _Prepared(
         task=task,
         data=data,
@@ -246,6 +275,7 @@ def _describe(
         layer_shares={place: mix.shares for place, mix in model.mixes.items()},
         scale={place: mix.mix.scale.item() for place, mix in model.mixes.items()},
         perplexity=opener.perplexity,
+        constant_scores={name: model.task.score_constant(data.parts[name]) for name in scores},
     )
 
 

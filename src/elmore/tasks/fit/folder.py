@@ -88,7 +88,7 @@ def load_task_model(
         words = read_entries(folder / WORDS)
         vectors = torch.zeros(2 + len(words), content["words_dim"])
         chosen = ChosenWords(words=words, vectors=vectors, num_trained=content["num_trained_words"])
-        layers = _find_layers(settings, content["elmo"], folder, elmo=elmo)
+        layers = _find_layers(settings, content["elmo"], folder, elmo=elmo, device=place)
         model = TaskModel(settings, labels=labels, words=chosen, layers=layers, device=place)
         load_into(model.network, load_file(folder / WEIGHTS))
     except (ConfigError, DataError, SafetensorError, OSError, *_WRONG_CONTENT) as error:
@@ -107,12 +107,17 @@ def _suggest(folder: Path) -> str:
 
 
 def _find_layers(
-    settings: FitSettings, source: dict[str, Any] | None, folder: Path, *, elmo: str | None
+    settings: FitSettings,
+    source: dict[str, Any] | None,
+    folder: Path,
+    *,
+    elmo: str | None,
+    device: torch.device,
 ) -> LayerSource | None:
     if settings.elmo.where is ElmoPlace.NONE or source is None:
         return None
     if settings.elmo.training is ElmoTraining.TASK:
-        return TrainedLayers(load_model(folder / ELMO).eval())
+        return TrainedLayers(load_model(folder / ELMO).eval())  # `TaskModel` moves it
     name = elmo or (str(folder / source["name"]) if source["is_inside"] else source["name"])
     try:
         loaded = load_model(name)
@@ -123,4 +128,4 @@ def _find_layers(
             f"the biLM {name or 'of elmore'} is not the one that {folder} was fitted with; name "
             "that one (--elmo), or fit again"
         )
-    return LiveLayers(Embedder(loaded), settings.elmo.precision)
+    return LiveLayers(Embedder(loaded.to(device)), settings.elmo.precision)

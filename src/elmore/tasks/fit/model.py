@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from elmore.errors import ConfigError
+from elmore.errors import ConfigError, DataError
 from elmore.tasks.fit.batches import sort_batches
 from elmore.tasks.fit.settings import ElmoPlace, FitSettings
 from elmore.tasks.inputs.char_filters import CharFilters
@@ -19,6 +19,7 @@ from elmore.tasks.inputs.token_batch import TokenBatch, TokenBatcher
 from elmore.tasks.inputs.token_input import TokenInput
 from elmore.tasks.inputs.trained_layers import TrainedLayers
 from elmore.tasks.inputs.word_table import ChosenWords, choose_words, learn_words
+from elmore.tasks.kinds.plain_inputs import check_iterable
 from elmore.tasks.kinds.table import KINDS
 from elmore.tasks.task import Labels, Scores, Task, TaskBatch
 from elmore.tasks.word_vectors import read_word_vectors
@@ -28,7 +29,7 @@ EXAMPLES_AT_ONCE = 2000
 
 
 class TaskModel:
-    """A trained or untrained task network; `predict` takes examples of its task."""
+    """A trained or untrained task network; `predict` takes text, or examples of its task."""
 
     def __init__(
         self,
@@ -70,16 +71,26 @@ class TaskModel:
         loss: Tensor = self.network.loss(self.make_batch(examples, with_gold=True))
         return loss + self.tokens.penalty(self.settings.elmo.penalty).to(loss.device)
 
-    @torch.no_grad()
     def predict(
         self, examples: Iterable[Any], *, on_done: Callable[[int], None] = lambda _number: None
     ) -> Iterator[tuple[Any, Any]]:
-        """Yield each example and what is predicted of it, in their order."""
+        """Yield each example and its prediction, in the order given.
+
+        An example is one of the task's, as `read` yields them, or plain text: a string or list of
+        tokens for a sentence to tag, a string for a text or document, a pair of strings, a sentence
+        with the place of its predicate, a dict of a question and its context.
+        """
+        # Not a generator itself: a wrong argument is refused here, not when the first is asked for.
+        return self._predict(map(self.task.parse, check_iterable(examples)), on_done)
+
+    @torch.no_grad()
+    def _predict(
+        self, examples: Iterator[Any], on_done: Callable[[int], None]
+    ) -> Iterator[tuple[Any, Any]]:
         was_training = self.network.training
         self.network.eval()
-        remaining = iter(examples)
         try:
-            while some := list(islice(remaining, EXAMPLES_AT_ONCE)):
+            while some := list(islice(examples, EXAMPLES_AT_ONCE)):
                 yield from zip(some, self._predict_some(some, on_done), strict=True)
         finally:
             self.network.train(was_training)
@@ -111,9 +122,18 @@ class TaskModel:
     def score(
         self, examples: Iterable[Any], *, on_done: Callable[[int], None] = lambda _number: None
     ) -> Scores:
-        """Return the official scores of what is predicted."""
-        pairs = list(self.predict(examples, on_done=on_done))
+        """Return the official scores of what is predicted; examples need their labels."""
+        labelled = map(self._refuse_plain, check_iterable(examples))
+        pairs = list(self.predict(labelled, on_done=on_done))
         return self.task.score([example for example, _ in pairs], [found for _, found in pairs])
+
+    def _refuse_plain(self, example: Any) -> Any:
+        if self.task.parse(example) is not example:
+            raise DataError(
+                f"plain text has no labels to score against, got {example!r:.40}; give examples "
+                "with labels, such as model.task.read(path)"
+            )
+        return example
 
     @property
     def mixes(self) -> dict[str, ElmoVectors]:

@@ -48,6 +48,9 @@ class FitObserver(Protocol):
     def on_stage(self, text: str) -> None:
         """Hear what is being done."""
 
+    def on_message(self, text: str) -> None:
+        """Hear lines meant for the user, such as what was read."""
+
     def on_step(self, progress: FitProgress, *, num_steps: int, loss: float) -> None:
         """Hear that a step of an epoch of `num_steps` was taken."""
 
@@ -60,6 +63,9 @@ class Silence:
 
     def on_stage(self, text: str) -> None:
         """Hear what is being done."""
+
+    def on_message(self, text: str) -> None:
+        """Hear lines meant for the user."""
 
     def on_step(self, progress: FitProgress, *, num_steps: int, loss: float) -> None:
         """Hear that a step was taken."""

@@ -17,6 +17,7 @@ from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from elmore.atomic_file import explaining_write_errors, hold_lock
@@ -65,18 +66,24 @@ class LayerCache:
         fingerprint: str,
         weights: Precision = Precision.F32,
         precision: LayerPrecision | str = LayerPrecision.F16,
+        device: str | torch.device = "cpu",
         on_progress: Say = lambda _text: None,
     ) -> "CachedLayers":
         """Return the layers of these sentences, computed now unless they are on disk.
 
         `fingerprint` and `weights` are the model's and the embedder's `precision`; `load` is
-        called if something must be computed. Sentences are read once; of each distinct one 16
-        bytes are kept in memory, and the text in a temporary file.
+        called if something must be computed, and `device` is where it computes: devices differ in
+        the last bits, so each has files of its own. Sentences are read once; of each distinct one
+        16 bytes are kept in memory, and the text in a temporary file.
         """
         precision = LayerPrecision(read_choice("precision", precision, LayerPrecision))
         digests: set[bytes] = set()
         distinct = ExampleStore(_pass_distinct(sentences, digests), count_tokens=len)
-        key = _find_key([FORMAT, fingerprint, weights, precision], digests)
+        place = torch.device(device).type
+        settings: list[str | int] = [FORMAT, fingerprint, weights, precision]
+        if place != "cpu":
+            settings.append(place)
+        key = _find_key(settings, digests)
         live = cache(partial(_load_live, load, fingerprint, weights, precision))
         path = self.folder / f"{key}.layers"
         return CachedLayers(self._find(path, distinct, live, on_progress), live)

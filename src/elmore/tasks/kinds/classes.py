@@ -1,6 +1,6 @@
 """What the tasks have in common that choose one label: of a text, or of a pair of texts."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,7 +9,8 @@ import torch
 from elmore.config import MAX_DIM, check_range, check_share, read_choice
 from elmore.errors import DataError
 from elmore.tasks.data.lines import shorten
-from elmore.tasks.metrics.accuracy import score_labels
+from elmore.tasks.kinds.plain_inputs import is_list, is_text, refuse_input
+from elmore.tasks.metrics.accuracy import find_largest_share, score_labels
 from elmore.tasks.networks.label_choice import NO_NUMBER, GoldLabels, Probabilities, best_label
 from elmore.tasks.task import Labels, Scores, Sentences
 from elmore.text.language import Language
@@ -60,6 +61,25 @@ def split_texts(
     return ClassExample(texts=texts, sentences=sentences, label=label)
 
 
+def parse_text(given: Any, *, task: str, split: Callable[[str], ClassExample]) -> ClassExample:
+    """Return an example of a string; one that is an example already is returned as it is."""
+    if isinstance(given, ClassExample) and len(given.texts) == 1:
+        return given
+    if not is_text(given):
+        raise refuse_input(given, task=task, wanted="a text: a string that is not blank")
+    return split(given)
+
+
+def parse_pair(given: Any, *, task: str, split: Callable[[str, str], ClassExample]) -> ClassExample:
+    """Return an example of two strings; one that is an example already is returned as it is."""
+    if isinstance(given, ClassExample) and len(given.texts) == 2:
+        return given
+    if not (is_list(given) and len(given) == 2 and all(map(is_text, given))):
+        wanted = "a pair of texts, such as ('A man sleeps.', 'Nobody is awake.')"
+        raise refuse_input(given, task=task, wanted=wanted)
+    return split(*given)
+
+
 def count_tokens(example: ClassExample) -> int:
     """Return the length of the text, or of both."""
     return sum(len(sentence) for sentence in example.sentences)
@@ -69,6 +89,16 @@ def find_sentences(examples: Sequence[ClassExample]) -> tuple[Sentences, ...]:
     """Return all first texts in tokens, then all second ones if they are pairs."""
     roles = zip(*(example.sentences for example in examples), strict=True)
     return tuple(list(role) for role in roles)
+
+
+def list_labels(example: ClassExample) -> tuple[str, ...]:
+    """Return the label, if it has one."""
+    return () if example.label is None else (example.label,)
+
+
+def locate(example: ClassExample) -> str:
+    """Return the text, or the first of two."""
+    return f"the text {shorten(example.texts[0])}"
 
 
 def find_labels(examples: Iterable[ClassExample]) -> Labels:
@@ -105,6 +135,11 @@ def score(examples: Sequence[ClassExample], predictions: Sequence[Probabilities]
         [example.label for example in examples], [best_label(found) for found in predictions]
     )
     return {"accuracy": 100 * accuracy.share}
+
+
+def score_constant(examples: Sequence[ClassExample]) -> float:
+    """Return the accuracy of the one label that is right most often, in percent."""
+    return 100 * find_largest_share(example.label for example in examples)
 
 
 def show(prediction: Probabilities) -> dict[str, Any]:

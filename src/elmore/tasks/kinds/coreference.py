@@ -12,9 +12,11 @@ import torch
 from elmore.config import MAX_DIM, check_number, check_positive, check_range, check_share
 from elmore.errors import DataError
 from elmore.tasks.data.coreference import ClusteredDocument, SpokenSentence, read_documents
+from elmore.tasks.data.file_forms import FileForm, reads
 from elmore.tasks.data.lines import read_lines, refuse_none
 from elmore.tasks.data.mentions import Clusters
 from elmore.tasks.inputs.token_input import TokenInput
+from elmore.tasks.kinds.plain_inputs import is_list, refuse_input, take_tokens
 from elmore.tasks.metrics.coreference import (
     CoreferenceScore,
     load_assignment,
@@ -24,9 +26,14 @@ from elmore.tasks.networks.pair_scores import UNKNOWN_SPEAKER
 from elmore.tasks.networks.span_ranker import DocumentFeatures, SpanRanker
 from elmore.tasks.task import Labels, Scores, Sentences
 from elmore.text.files import TextForm, read_sentences
+from elmore.text.sentences import split_sentences
+from elmore.text.tokens import split_tokens
 
 # The first line of CoNLL-2012's columns, and of OntoGUM's.
 _BEGINNING = re.compile(r"# ?begin document\b")
+
+FORMS = (FileForm.CONLL2012, FileForm.CONLLU)
+WANTED = "CoNLL-2012 columns or CoNLL-U (.conllu) with Entity="
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,6 +85,7 @@ class CoreferenceTask:
     def __init__(self, settings: CoreferenceSettings) -> None:
         self.settings = settings
 
+    @reads(*FORMS, wanted=WANTED)
     def read(self, path: Path) -> Iterator[ClusteredDocument]:
         """Yield the documents of a file, or of a folder's files in the order of their names."""
         documents = chain.from_iterable(map(read_documents, _list_files(path)))
@@ -87,6 +95,7 @@ class CoreferenceTask:
 
     read_training = read
 
+    @reads(*FORMS, wanted=f"text, or {WANTED}", takes_text=True)
     def read_unlabelled(self, path: Path) -> Iterator[ClusteredDocument]:
         """Yield documents to predict on, from the same forms or plain text."""
         for file in _list_files(path):
@@ -94,6 +103,21 @@ class CoreferenceTask:
                 yield from read_documents(file, reads_clusters=False)
             else:
                 yield from _read_text(file)
+
+    def parse(self, given: Any) -> ClusteredDocument:
+        """Take a document as a string, as a list of tokenized sentences, or as an example."""
+        if isinstance(given, ClusteredDocument):
+            return given
+        sentences: list[list[str] | None] = []
+        if isinstance(given, str):
+            sentences = [split_tokens(sentence) for sentence in split_sentences(given)]
+        elif is_list(given) and all(map(is_list, given)):
+            sentences = [take_tokens(sentence) for sentence in given]
+        if not sentences or None in sentences:
+            wanted = "a document: a string that is not blank, or a list of sentences in tokens"
+            raise refuse_input(given, task=self.name, wanted=wanted)
+        spoken = tuple(SpokenSentence(tokens=tuple(s or ()), speaker=None) for s in sentences)
+        return ClusteredDocument(name="", sentences=spoken, clusters=())
 
     def count_tokens(self, example: ClusteredDocument) -> int:
         """Return how long a document is."""
@@ -112,6 +136,14 @@ class CoreferenceTask:
                 "give files that have them, in the last column or as Entity="
             )
         return ()
+
+    def list_labels(self, example: ClusteredDocument) -> tuple[str, ...]:  # noqa: ARG002
+        """Return none: clusters have no names."""
+        return ()
+
+    def locate(self, example: ClusteredDocument) -> str:
+        """Return the document's name."""
+        return f"the document {example.name}"
 
     def build(self, tokens: TokenInput, *, labels: Labels) -> SpanRanker:  # noqa: ARG002
         """Return an untrained network."""
@@ -157,6 +189,10 @@ class CoreferenceTask:
             "ceaf": 100 * score.ceaf.f1,
             "mentions": 100 * score.mentions.f1,
         }
+
+    def score_constant(self, examples: Sequence[ClusteredDocument]) -> float:  # noqa: ARG002
+        """Return 0: who finds no mention has no F1."""
+        return 0.0
 
     def to_json(self, example: ClusteredDocument, prediction: Clusters) -> dict[str, Any]:
         """Return clusters beside the document's tokens, and the text of each mention."""

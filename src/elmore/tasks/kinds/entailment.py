@@ -1,9 +1,11 @@
 """Pairs of texts with a label each, by ESIM: whether one entails the other, and users' own."""
 
 from collections.abc import Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from elmore.tasks.data.file_forms import FileForm, reads
 from elmore.tasks.data.pairs import INFERENCE_LABELS, read_bare_pairs, read_pairs
 from elmore.tasks.inputs.token_input import TokenInput
 from elmore.tasks.kinds import classes
@@ -11,6 +13,8 @@ from elmore.tasks.kinds.classes import ClassExample, TextSettings, split_texts
 from elmore.tasks.networks.esim import ESIM
 from elmore.tasks.networks.label_choice import Probabilities
 from elmore.tasks.task import Labels
+
+WANTED = "a table: two texts and their label per line, with tabs between them"
 
 
 class PairTask:
@@ -27,8 +31,12 @@ class PairTask:
     count_tokens = staticmethod(classes.count_tokens)
     find_sentences = staticmethod(classes.find_sentences)
     prepare = staticmethod(classes.prepare)
+    list_labels = staticmethod(classes.list_labels)
+    locate = staticmethod(classes.locate)
     score = staticmethod(classes.score)
+    score_constant = staticmethod(classes.score_constant)
 
+    @reads(FileForm.TABLE, wanted=WANTED)
     def read(self, path: Path) -> Iterator[ClassExample]:
         """Yield the pairs of a table; those labelled '-' are left out."""
         for row in read_pairs(path, labels=self.known_labels):
@@ -36,10 +44,15 @@ class PairTask:
 
     read_training = read
 
+    @reads(FileForm.TABLE, wanted=WANTED)
     def read_unlabelled(self, path: Path) -> Iterator[ClassExample]:
         """Yield the pairs of a table, whatever their labels and if it has none."""
         for texts in read_bare_pairs(path):
             yield self._split(*texts, label=None)
+
+    def parse(self, given: Any) -> ClassExample:
+        """Take a pair of strings, or an example."""
+        return classes.parse_pair(given, task=self.name, split=partial(self._split, label=None))
 
     def find_labels(self, examples: Iterable[ClassExample]) -> Labels:
         """Return the labels that occur: in the order in which they are known, or the alphabet's."""

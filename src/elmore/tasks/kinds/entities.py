@@ -16,6 +16,7 @@ from typing import Any
 from elmore.config import read_choice
 from elmore.errors import ConfigError, DataError
 from elmore.tasks.data.columns import TaggedSentence, is_han, looks_numbered, read_columns
+from elmore.tasks.data.file_forms import FileForm, reads
 from elmore.tasks.data.untagged import UntaggedForm, read_untagged
 from elmore.tasks.inputs.token_input import TokenInput
 from elmore.tasks.kinds.tags import (
@@ -23,6 +24,8 @@ from elmore.tasks.kinds.tags import (
     Tags,
     check_spans,
     check_tagger_settings,
+    locate_sentence,
+    parse_sentence,
     resolve_column,
     score_spans_of,
 )
@@ -39,6 +42,8 @@ from elmore.tasks.networks.tagger import TagFeatures, Tagger
 from elmore.tasks.task import Labels, Scores, Sentences
 from elmore.text.language import Language
 
+FORMS = (FileForm.COLUMNS,)
+WANTED = "columns: one token per line, its tag (such as B-PER) last, a blank line between sentences"
 _LEARNED_SCHEMES = (TagScheme.IOB2, TagScheme.BIOES)
 
 
@@ -89,6 +94,7 @@ class EntityTask:
     def __init__(self, settings: EntitySettings) -> None:
         self.settings = settings
 
+    @reads(*FORMS, wanted=WANTED)
     def read(self, path: Path) -> Iterator[TaggedSentence]:
         """Yield a file's sentences with their tags."""
         column = resolve_column(path, self.settings.column)
@@ -98,6 +104,7 @@ class EntityTask:
 
     read_training = read
 
+    @reads(*FORMS, FileForm.CONLLU, wanted=f"text, or {WANTED}", takes_text=True)
     def read_unlabelled(self, path: Path) -> Iterator[TaggedSentence]:
         """Yield the sentences of a text or of columns, without tags."""
         return read_untagged(
@@ -106,6 +113,10 @@ class EntityTask:
             language=self.settings.language,
             is_numbered=self._is_numbered(path),
         )
+
+    def parse(self, given: Any) -> TaggedSentence:
+        """Take a sentence as a string, as a list of tokens, or as an example."""
+        return parse_sentence(given, task=self.name, language=self.settings.language)
 
     def count_tokens(self, example: TaggedSentence) -> int:
         """Return the length of the sentence."""
@@ -123,6 +134,14 @@ class EntityTask:
         for _ in tags:  # where nothing was to be guessed
             pass
         return (str(scheme), *sorted(types))
+
+    def list_labels(self, example: TaggedSentence) -> list[str]:
+        """Return the types of its entities."""
+        return [span.type for span in read_spans(example.tags)]
+
+    def locate(self, example: TaggedSentence) -> str:
+        """Return the file and the line of its first token."""
+        return locate_sentence(example)
 
     def build(self, tokens: TokenInput, *, labels: Labels) -> Tagger:
         """Return an untrained tagger, whose steps follow the scheme that is learned."""
@@ -151,6 +170,10 @@ class EntityTask:
     def score(self, examples: Sequence[TaggedSentence], predictions: Sequence[Tags]) -> Scores:
         """Return conlleval's F1, precision and recall in percent, and F1 by type."""
         return score_spans_of(zip(examples, predictions, strict=True))
+
+    def score_constant(self, examples: Sequence[TaggedSentence]) -> float:  # noqa: ARG002
+        """Return 0: who finds no entity has no F1."""
+        return 0.0
 
     def to_json(self, example: TaggedSentence, prediction: Tags) -> dict[str, Any]:
         """Return tokens, tags and entities."""

@@ -4,9 +4,10 @@ import json
 import math
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import chain
 from pathlib import Path
 from sys import intern
 from typing import Any
@@ -16,12 +17,18 @@ import torch
 from elmore.config import MAX_DIM, check_range, check_share, read_choice
 from elmore.errors import DataError, DataWarning
 from elmore.tasks.data.answer_spans import Fit, Span, find_offsets
+from elmore.tasks.data.file_forms import FileForm, reads
 from elmore.tasks.data.lines import refuse_none
 from elmore.tasks.data.questions import Paragraph, count_fits, read_paragraphs
 from elmore.tasks.inputs.token_input import TokenInput
+from elmore.tasks.kinds.plain_inputs import is_text, refuse_input
 from elmore.tasks.metrics.answers import AnswerScore, score_answer
 from elmore.tasks.networks.answer_finder import NO_SPAN, AnswerFinder, FoundSpan, GoldSpans
 from elmore.tasks.task import Labels, Scores, Sentences
+from elmore.text.sentences import split_sentences
+from elmore.text.tokens import split_tokens
+
+WANTED = "SQuAD's JSON: one document with articles under 'data'"
 
 
 class GoldPlaces(StrEnum):
@@ -98,14 +105,17 @@ class QuestionTask:
     def __init__(self, settings: QuestionSettings | None = None) -> None:
         self.settings = settings or QuestionSettings()
 
+    @reads(FileForm.JSON, wanted=WANTED)
     def read(self, path: Path) -> Iterator[QuestionExample]:
         """Yield the questions of a file of SQuAD 1.1's JSON."""
         return self._make_examples(read_paragraphs(path))
 
+    @reads(FileForm.JSON, wanted=WANTED)
     def read_unlabelled(self, path: Path) -> Iterator[QuestionExample]:
         """Yield the questions of the same JSON, which needs no answers."""
         return self._make_examples(read_paragraphs(path, needs_answers=False))
 
+    @reads(FileForm.JSON, wanted=WANTED)
     def read_training(self, path: Path) -> Iterator[QuestionExample]:
         """Yield questions of passages that are cut if they are long."""
         most = self.settings.max_passage_tokens
@@ -115,6 +125,26 @@ class QuestionTask:
         )
         examples = self._make_examples(_check_answers(path, read_paragraphs(path)))
         return refuse_none(cut_passages(examples, max_tokens=most), complaint=complaint)
+
+    def parse(self, given: Any) -> QuestionExample:
+        """Take a mapping with a question and its context, or an example."""
+        if isinstance(given, QuestionExample):
+            return given
+        found = given if isinstance(given, Mapping) else {}
+        question, context = found.get("question", ""), found.get("context", "")
+        if not (is_text(question) and is_text(context)):
+            wanted = "a dict with two texts, {'question': ..., 'context': ...}"
+            raise refuse_input(given, task=self.name, wanted=wanted)
+        tokens = split_tokens(question.strip())[: self.settings.max_question_tokens]
+        sentences = map(split_tokens, split_sentences(context))
+        return QuestionExample(
+            name="",
+            text=question,
+            tokens=_share(tokens),
+            passage=Passage(text=context, tokens=_share(chain.from_iterable(sentences))),
+            answers=(),
+            spans=(),
+        )
 
     def count_tokens(self, example: QuestionExample) -> int:
         """Return the passage's length, beside which questions are short."""
@@ -130,6 +160,14 @@ class QuestionTask:
     def find_labels(self, examples: Iterable[QuestionExample]) -> Labels:  # noqa: ARG002
         """Return none: what is predicted is a part of the passage."""
         return ()
+
+    def list_labels(self, example: QuestionExample) -> tuple[str, ...]:  # noqa: ARG002
+        """Return none: answers are parts of the passage."""
+        return ()
+
+    def locate(self, example: QuestionExample) -> str:
+        """Return the question's id."""
+        return f"question {example.name}"
 
     def build(self, tokens: TokenInput, *, labels: Labels = ()) -> AnswerFinder:  # noqa: ARG002
         """Return an untrained network."""
@@ -171,6 +209,10 @@ class QuestionTask:
                 )
             total += score_answer(example.answers, cut_answer(example, found))
         return {"exact": total.exact_percent, "f1": total.f1_percent}
+
+    def score_constant(self, examples: Sequence[QuestionExample]) -> float:  # noqa: ARG002
+        """Return 0: no span is right for many questions."""
+        return 0.0
 
     def to_json(self, example: QuestionExample, prediction: FoundSpan) -> dict[str, Any]:
         """Return an answer; `start` and `end` are characters of the passage's text."""

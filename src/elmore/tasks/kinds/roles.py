@@ -13,11 +13,14 @@ from typing import Any
 import torch
 
 from elmore.config import MAX_DIM, check_range, check_share
+from elmore.tasks.data.file_forms import FileForm, reads
+from elmore.tasks.data.lines import shorten
 from elmore.tasks.data.role_columns import PREDICATE
 from elmore.tasks.data.role_examples import RoleExample
 from elmore.tasks.data.role_predicates import read_predicates
 from elmore.tasks.data.roles import read_roles
 from elmore.tasks.inputs.token_input import TokenInput
+from elmore.tasks.kinds.plain_inputs import is_list, refuse_input, take_tokens
 from elmore.tasks.metrics.spans import OUTSIDE, Span, SpanCounts, read_spans
 from elmore.tasks.networks.role_tagger import RoleFeatures, RoleTagger
 from elmore.tasks.networks.tag_numbers import number_tags
@@ -26,6 +29,9 @@ from elmore.tasks.task import Labels, Scores, Sentences
 Tags = tuple[str, ...]
 
 _CONTINUED = "C-"
+
+FORMS = (FileForm.JSON_LINES, FileForm.CONLL2012)
+WANTED = "JSON lines (.jsonl) with words and frames, or CoNLL-2012 columns"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,15 +63,31 @@ class RoleTask:
     def __init__(self, settings: RoleSettings) -> None:
         self.settings = settings
 
+    @reads(*FORMS, wanted=WANTED)
     def read(self, path: Path) -> Iterator[RoleExample]:
         """Yield an example a predicate, of JSON lines (.jsonl) or columns of CoNLL-2012."""
         return read_roles(path)
 
     read_training = read
 
+    @reads(*FORMS, wanted=WANTED)
     def read_unlabelled(self, path: Path) -> Iterator[RoleExample]:
         """Yield an example a predicate; arguments may be there or not."""
         return read_predicates(path)
+
+    def parse(self, given: Any) -> RoleExample:
+        """Take a sentence and the place of its predicate, or an example."""
+        if isinstance(given, RoleExample):
+            return given
+        is_pair = is_list(given) and len(given) == 2 and type(given[1]) is int
+        tokens = take_tokens(given[0]) if is_pair else None
+        if tokens is None or not 0 <= given[1] < len(tokens):
+            wanted = (
+                "a sentence and the place of its predicate among the tokens, from 0, such as "
+                "(['Cats', 'chase', 'mice'], 1)"
+            )
+            raise refuse_input(given, task=self.name, wanted=wanted)
+        return RoleExample(tokens=tuple(tokens), predicate=given[1], lemma="", sense="", tags=())
 
     def count_tokens(self, example: RoleExample) -> int:
         """Return the length of the sentence."""
@@ -79,6 +101,14 @@ class RoleTask:
         """Return the tags of training, O first: with it, any sentence can be tagged."""
         tags = {tag for example in examples for tag in example.tags} - {OUTSIDE}
         return (OUTSIDE, *sorted(tags))
+
+    def list_labels(self, example: RoleExample) -> list[str]:
+        """Return the roles of its arguments, pieces counted one by one, and the predicate's."""
+        return [span.type for span in read_spans(example.tags)]
+
+    def locate(self, example: RoleExample) -> str:
+        """Return the sentence."""
+        return f"the sentence {shorten(' '.join(example.tokens))}"
 
     def build(self, tokens: TokenInput, *, labels: Labels) -> RoleTagger:
         """Return an untrained tagger."""
@@ -116,6 +146,10 @@ class RoleTask:
             "precision": 100 * total.precision,
             "recall": 100 * total.recall,
         }
+
+    def score_constant(self, examples: Sequence[RoleExample]) -> float:  # noqa: ARG002
+        """Return 0: who finds no argument has no F1."""
+        return 0.0
 
     def to_json(self, example: RoleExample, prediction: Tags) -> dict[str, Any]:
         """Return tokens, predicate and tags; and of the arguments, each piece."""

@@ -5,15 +5,16 @@ whole sentence. Training may read phrases too, as McCann et al. (2017) do, who t
 tokens or more.
 """
 
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from elmore.config import MAX_DIM, check_range, check_share, read_choice
 from elmore.errors import ConfigError
+from elmore.tasks.data.file_forms import TREE, FileForm, reads
 from elmore.tasks.data.lines import read_lines, refuse_none
 from elmore.tasks.data.trees import SENTIMENT_LABELS, LabelledTree, read_trees
 from elmore.tasks.inputs.token_input import TokenInput
@@ -30,8 +31,7 @@ _NAMES: dict[int, tuple[str | None, ...]] = {
     2: ("negative", "negative", None, "positive", "positive"),
 }
 
-# How a tree begins: with a phrase in it, or as a whole of one token.
-_TREE = re.compile(r"\s*\([0-4] *(?:\(|[^ ()]+\)\s*$)")
+WANTED = "one tree per line, such as (3 (2 Very) (4 good))"
 
 
 class Phrases(StrEnum):
@@ -79,25 +79,35 @@ class SentimentTask:
     count_tokens = staticmethod(classes.count_tokens)
     find_sentences = staticmethod(classes.find_sentences)
     prepare = staticmethod(classes.prepare)
+    list_labels = staticmethod(classes.list_labels)
+    locate = staticmethod(classes.locate)
     score = staticmethod(classes.score)
+    score_constant = staticmethod(classes.score_constant)
 
+    @reads(FileForm.TREES, wanted=WANTED)
     def read(self, path: Path) -> Iterator[ClassExample]:
         """Yield sentences, with their labels."""
         return self._read(path, phrases=Phrases.ROOT)
 
+    @reads(FileForm.TREES, wanted=WANTED)
     def read_training(self, path: Path) -> Iterator[ClassExample]:
         """Yield sentences, each before its phrases if those are learned from too."""
         return self._read(path, phrases=self.settings.phrases)
 
+    @reads(FileForm.TREES, FileForm.TABLE, wanted=f"text, or {WANTED}", takes_text=True)
     def read_unlabelled(self, path: Path) -> Iterator[ClassExample]:
         """Yield the sentences of trees, whatever their labels, or of text with one a line."""
         first = next((line for _, line in read_lines(path) if line.strip()), "")
-        if _TREE.match(first):
+        if TREE.match(first):
             for tree in read_trees(path):
                 yield _make_example(tree.tokens, label=None)
         else:
             for text in read_plain_or_table(path):
                 yield split_texts(text, label=None)
+
+    def parse(self, given: Any) -> ClassExample:
+        """Take a text as a string, or an example."""
+        return classes.parse_text(given, task=self.name, split=partial(split_texts, label=None))
 
     def find_labels(self, examples: Iterable[ClassExample]) -> Labels:
         """Return the labels that occur, from negative to positive."""

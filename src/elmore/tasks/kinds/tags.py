@@ -8,10 +8,12 @@ from typing import Any
 from elmore.config import MAX_DIM, check_range, check_share, read_choice
 from elmore.errors import ConfigError, DataError
 from elmore.tasks.data.columns import CONLLU_COLUMNS, TaggedSentence, read_columns, read_rows
+from elmore.tasks.data.file_forms import FileForm, reads
 from elmore.tasks.data.lines import has_suffix, shorten
 from elmore.tasks.data.untagged import UntaggedForm, read_untagged
 from elmore.tasks.inputs.token_input import TokenInput
-from elmore.tasks.metrics.accuracy import Accuracy, score_labels
+from elmore.tasks.kinds.plain_inputs import refuse_input, take_tokens
+from elmore.tasks.metrics.accuracy import Accuracy, find_largest_share, score_labels
 from elmore.tasks.metrics.spans import SpanScore, read_spans, score_tags
 from elmore.tasks.networks.tag_numbers import number_tags
 from elmore.tasks.networks.tagger import TagFeatures, Tagger
@@ -20,6 +22,8 @@ from elmore.text.language import Language
 
 Tags = list[str]
 
+FORMS = (FileForm.COLUMNS, FileForm.CONLLU)
+WANTED = "CoNLL-U, or columns: one token per line with its tag, a blank line between sentences"
 LAST_COLUMN = "last"
 
 
@@ -74,6 +78,7 @@ class TagTask:
     def __init__(self, settings: TagSettings) -> None:
         self.settings = settings
 
+    @reads(*FORMS, wanted=WANTED)
     def read(self, path: Path) -> Iterator[TaggedSentence]:
         """Yield a file's sentences with their tags."""
         column = resolve_column(path, self.settings.column)
@@ -83,10 +88,15 @@ class TagTask:
 
     read_training = read
 
+    @reads(*FORMS, wanted=f"text, or {WANTED}", takes_text=True)
     def read_unlabelled(self, path: Path) -> Iterator[TaggedSentence]:
         """Yield the sentences of a text or of columns, without tags."""
         settings = self.settings
         return read_untagged(path, form=settings.text_form, language=settings.language)
+
+    def parse(self, given: Any) -> TaggedSentence:
+        """Take a sentence as a string, as a list of tokens, or as an example."""
+        return parse_sentence(given, task=self.name, language=self.settings.language)
 
     def count_tokens(self, example: TaggedSentence) -> int:
         """Return the length of the sentence."""
@@ -99,6 +109,14 @@ class TagTask:
     def find_labels(self, examples: Iterable[TaggedSentence]) -> Labels:
         """Return all tags of training, sorted."""
         return tuple(sorted({tag for example in examples for tag in example.tags}))
+
+    def list_labels(self, example: TaggedSentence) -> list[str]:
+        """Return the tags."""
+        return example.tags
+
+    def locate(self, example: TaggedSentence) -> str:
+        """Return the file and the line of its first token."""
+        return locate_sentence(example)
 
     def build(self, tokens: TokenInput, *, labels: Labels) -> Tagger:
         """Return an untrained tagger."""
@@ -128,9 +146,31 @@ class TagTask:
         scores = {"accuracy": 100 * right.share}
         return scores | score_spans_of(pairs) if self.settings.scores_spans else scores
 
+    def score_constant(self, examples: Sequence[TaggedSentence]) -> float:
+        """Return the accuracy of the one tag that is right most often, in percent."""
+        return 100 * find_largest_share(tag for example in examples for tag in example.tags)
+
     def to_json(self, example: TaggedSentence, prediction: Tags) -> dict[str, Any]:
         """Return tokens and tags."""
         return {"tokens": list(example.tokens), "tags": list(prediction)}
+
+
+def parse_sentence(given: Any, *, task: str, language: Language) -> TaggedSentence:
+    """Return a sentence without tags; one that is an example already is returned as it is."""
+    if isinstance(given, TaggedSentence):
+        return given
+    tokens = take_tokens(given, language=language)
+    if tokens is None:
+        wanted = "a sentence: a string that is not blank, or a list of tokens"
+        raise refuse_input(given, task=task, wanted=wanted)
+    return TaggedSentence(tokens=tokens, tags=[])
+
+
+def locate_sentence(sentence: TaggedSentence) -> str:
+    """Return the file and the line of the first token; of a sentence of no file, its words."""
+    if not sentence.lines:
+        return f"the sentence {shorten(' '.join(sentence.tokens))}"
+    return f"{sentence.path}, the sentence from line {sentence.lines[0]:,}"
 
 
 def score_spans_of(pairs: Iterable[tuple[TaggedSentence, Tags]]) -> Scores:

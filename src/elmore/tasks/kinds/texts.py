@@ -1,9 +1,11 @@
 """A user's own texts with a label each, by the biattentive classification network."""
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from elmore.tasks.data.file_forms import FileForm, reads
 from elmore.tasks.data.lines import read_lines, refuse_none
 from elmore.tasks.data.pairs import read_bare_texts, read_texts
 from elmore.tasks.inputs.token_input import TokenInput
@@ -12,6 +14,8 @@ from elmore.tasks.kinds.classes import ClassExample, TextSettings, split_texts
 from elmore.tasks.networks.biattentive import BiattentiveClassifier
 from elmore.tasks.networks.label_choice import Probabilities
 from elmore.tasks.task import Labels
+
+WANTED = "a table: one text per line, a tab, and its label"
 
 
 class TextTask:
@@ -27,8 +31,12 @@ class TextTask:
     find_sentences = staticmethod(classes.find_sentences)
     find_labels = staticmethod(classes.find_labels)
     prepare = staticmethod(classes.prepare)
+    list_labels = staticmethod(classes.list_labels)
+    locate = staticmethod(classes.locate)
     score = staticmethod(classes.score)
+    score_constant = staticmethod(classes.score_constant)
 
+    @reads(FileForm.TABLE, wanted=WANTED)
     def read(self, path: Path) -> Iterator[ClassExample]:
         """Yield the texts of a table with a text and its label a line."""
         for row in read_texts(path):
@@ -36,10 +44,15 @@ class TextTask:
 
     read_training = read
 
+    @reads(FileForm.TABLE, wanted=f"a text per line, or {WANTED}", takes_text=True)
     def read_unlabelled(self, path: Path) -> Iterator[ClassExample]:
         """Yield a text a line; if the first line has tabs, those of a table."""
         for text in read_plain_or_table(path):
             yield self._split(text, label=None)
+
+    def parse(self, given: Any) -> ClassExample:
+        """Take a text as a string, or an example."""
+        return classes.parse_text(given, task=self.name, split=partial(self._split, label=None))
 
     def build(self, tokens: TokenInput, *, labels: Labels) -> BiattentiveClassifier:
         """Return an untrained network."""

@@ -1,6 +1,7 @@
 """How many labels are right: the score of SST, SNLI and of tags one by one."""
 
-from collections.abc import Hashable, Sequence
+from collections import Counter
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
 from elmore.tasks.metrics.ratios import divide
@@ -23,6 +24,16 @@ class Accuracy:
     def share(self) -> float:
         """From 0 to 1; 0 if there are no labels."""
         return divide(self.num_correct, self.num_labels)
+
+
+def find_largest_share(labels: Iterable[Hashable]) -> float:
+    """Return the share of the most frequent label: the accuracy of predicting nothing else.
+
+    >>> find_largest_share(["yes", "no", "yes", "yes"])
+    0.75
+    """
+    counts = Counter(labels)
+    return divide(max(counts.values(), default=0), counts.total())
 
 
 def score_labels(gold: Sequence[Hashable], predicted: Sequence[Hashable]) -> Accuracy:

@@ -1,7 +1,7 @@
 """What a comparison found, in sentences computed from its numbers."""
 
 from elmore.tasks.report.results import WITHOUT, Comparison
-from elmore.tasks.report.sample_efficiency import Need
+from elmore.tasks.report.sample_efficiency import Need, find_baseline
 from elmore.tasks.report.summary import Cell, Gain, Verdict, find_best, find_full_share
 from elmore.tasks.report.variants import describe
 from elmore.tasks.report.wording import clean, format_mean, format_number, format_percent
@@ -19,6 +19,7 @@ JUDGEMENTS = {
     Verdict.LOSS: "a loss beyond the seeds’ deviation",
     Verdict.UNCLEAR: "not beyond the seeds’ deviation",
     Verdict.UNKNOWN: "not known from one seed",
+    Verdict.NEITHER: "neither learned",
 }
 
 
@@ -34,6 +35,13 @@ def describe_finding(comparison: Comparison, cells: list[Cell]) -> str:
             "there is no run with ELMo on as many examples yet."
         )
     with_elmo = describe(best.variant).after_with
+    if best.gain is not None and best.gain.verdict is Verdict.NEITHER:
+        return (
+            f"Neither learned: with {with_elmo} {_mean(best)} {score}, without "
+            f"{_mean(without[0])}, {_over_seeds(best, without[0])}, and the same prediction for "
+            f"everything scores {format_number(best.constant_score or 0.0)}; train for longer, on "
+            "more examples or with other settings before comparing."
+        )
     if best.gain is None:
         return (
             f"With {with_elmo} {_mean(best)} {score}, {_over_seeds(best)}; "
@@ -50,6 +58,17 @@ def describe_finding(comparison: Comparison, cells: list[Cell]) -> str:
         f"{start} {with_elmo}{choice} {_mean(best, digits)} {score}, "
         f"without {_mean(without[0], digits)}: "
         f"{_describe_gain(best.gain, digits)}, {_over_seeds(best, without[0])}."
+    )
+
+
+def describe_no_need(comparison: Comparison, cells: list[Cell]) -> str | None:
+    """Return why examples saved are not counted, where shares would allow it."""
+    baseline = find_baseline(cells)
+    if len(comparison.shares) < 2 or baseline is None or baseline.has_learned:
+        return None
+    return (
+        "The network without ELMo does not score better than the same prediction for everything, "
+        "so how many examples ELMo saves cannot be said."
     )
 
 
@@ -85,6 +104,8 @@ def _describe_gain(gain: Gain, digits: int) -> str:
         case Verdict.UNKNOWN:
             words = f"{size} points more{errors}" if gain.points > 0 else f"{size} points less"
             return f"{words}, of which chance may have any part"
+        case Verdict.NEITHER:
+            return "neither learned"
         case Verdict.UNCLEAR:
             words = "more" if gain.points > 0 else "less"
             return f"{size} points {words}, which is not beyond what seeds differ by"

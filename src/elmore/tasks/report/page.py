@@ -4,7 +4,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from elmore.tasks.report.drawing import Plot
-from elmore.tasks.report.finding import EXPLANATION, describe_finding, describe_need
+from elmore.tasks.report.finding import (
+    EXPLANATION,
+    describe_finding,
+    describe_need,
+    describe_no_need,
+)
 from elmore.tasks.report.html_parts import Html, element, figure, join, section, terms
 from elmore.tasks.report.layers import find_layer_rows
 from elmore.tasks.report.page_style import STYLE
@@ -40,7 +45,7 @@ def make_page(
         terms(_list_facts(comparison)),
         section("Scores", make_score_table(comparison, cells)),
         *_show_gains(cells),
-        *_show_needs(cells),
+        *_show_needs(comparison, cells),
         *_show_plots(plots, note),
         *_show_layers(comparison, cells),
         section("Runs", _hide("What every run scored", make_run_table(comparison))),
@@ -75,7 +80,9 @@ def _show_gains(cells: list[Cell]) -> list[Html]:
     return [section("Gain", make_gain_table(cells), element("p", EXPLANATION, class_="note"))]
 
 
-def _show_needs(cells: list[Cell]) -> list[Html]:
+def _show_needs(comparison: Comparison, cells: list[Cell]) -> list[Html]:
+    if (reason := describe_no_need(comparison, cells)) is not None:
+        return [section("Examples saved", element("p", reason))]
     sentences = [element("li", describe_need(need)) for need in find_needs(cells)]
     if not sentences:
         return []

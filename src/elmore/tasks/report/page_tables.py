@@ -4,7 +4,7 @@ from elmore.tasks.report.finding import JUDGEMENTS
 from elmore.tasks.report.html_parts import Html, element, join, table
 from elmore.tasks.report.layers import LayerRow, name_layer
 from elmore.tasks.report.results import Comparison
-from elmore.tasks.report.summary import Cell
+from elmore.tasks.report.summary import Cell, Verdict
 from elmore.tasks.report.variants import describe
 from elmore.tasks.report.wording import (
     NOTHING,
@@ -53,10 +53,10 @@ def make_gain_table(cells: list[Cell]) -> Html:
         [
             describe(cell.variant).name,
             f"{cell.num_train:,}",
-            format_signed(gain.points),
-            format_percent(gain.error_share),
+            NOTHING if gain.verdict is Verdict.NEITHER else format_signed(gain.points),
+            NOTHING if gain.verdict is Verdict.NEITHER else format_percent(gain.error_share),
             NOTHING
-            if gain.paired_mean is None
+            if gain.paired_mean is None or gain.verdict is Verdict.NEITHER
             else format_mean(gain.paired_mean, gain.paired_deviation),
             format_interval(gain.interval),
             JUDGEMENTS[gain.verdict],

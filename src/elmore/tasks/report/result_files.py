@@ -10,7 +10,9 @@ from typing import Any, TypeVar
 from elmore.atomic_file import replace_file
 from elmore.config import is_number
 from elmore.errors import DataError
+from elmore.tasks.report.finding import describe_finding
 from elmore.tasks.report.results import Comparison, CurvePoint, RunResult
+from elmore.tasks.report.summary import Cell, summarize
 
 FORMAT = 1
 
@@ -20,7 +22,7 @@ _Read = Callable[[Any], _Value]
 
 def write_comparison(comparison: Comparison, path: Path) -> None:
     """Write a comparison for `read_comparison` and for other programs."""
-    _write(path, {"format": FORMAT, **comparison_to_json(comparison)})
+    _write(path, {"format": FORMAT, **comparison_to_json(comparison), **_summarize(comparison)})
 
 
 def read_comparison(path: Path) -> Comparison:
@@ -41,6 +43,22 @@ def read_run(path: Path) -> RunResult:
 def comparison_to_json(comparison: Comparison) -> dict[str, Any]:
     """Return what `comparison_from_json` reads."""
     return {**asdict(comparison), "runs": [run_to_json(run) for run in comparison.runs]}
+
+
+def _summarize(comparison: Comparison) -> dict[str, Any]:
+    """Return what the report says of the runs, for other programs; it can be computed from them."""
+    cells = summarize(comparison)
+    return {
+        "finding": describe_finding(comparison, cells),
+        "cells": [_cell_to_json(cell) for cell in cells],
+    }
+
+
+def _cell_to_json(cell: Cell) -> dict[str, Any]:
+    values = asdict(cell)
+    if cell.gain is not None:
+        values["gain"]["verdict"] = str(cell.gain.verdict)
+    return values
 
 
 def run_to_json(run: RunResult) -> dict[str, Any]:
@@ -83,6 +101,8 @@ def run_from_json(values: Any) -> RunResult:
         best_epoch=take("best_epoch", _whole),
         seconds=take("seconds", _number),
         num_parameters=take("num_parameters", _whole),
+        # Not in files of the first versions.
+        constant_scores=take("constant_scores", _map_of(_number), default={}),
     )
 
 
@@ -106,8 +126,10 @@ class _Taker:
         self._values = values
         self._what = what
 
-    def __call__(self, name: str, read: _Read[_Value]) -> _Value:
+    def __call__(self, name: str, read: _Read[_Value], *, default: _Value | None = None) -> _Value:
         if name not in self._values:
+            if default is not None:
+                return default
             raise DataError(f"{self._what} has no {name!r}")
         try:
             return read(self._values[name])

@@ -1,12 +1,20 @@
 """What a comparison keeps of its runs; everything that the report says is computed from this."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from elmore.errors import DataError
 
+# Scores that differ by less are the same number, computed in another order.
+_ROUNDING = 1e-6
+
 WITHOUT = "without"
 """The variant that has no ELMo; the others are measured against it."""
+
+
+def is_above_constant(score: float, constant: float | None) -> bool | None:
+    """Tell whether a score in percent is above that of a constant prediction, if that is known."""
+    return None if constant is None else score > constant + _ROUNDING
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -40,6 +48,8 @@ class RunResult:
     best_epoch: int
     seconds: float
     num_parameters: int
+    constant_scores: dict[str, float] = field(default_factory=dict)
+    """By part, the best main score of one prediction for everything; empty if not known."""
 
     def __post_init__(self) -> None:
         """Refuse a share that is none."""
@@ -103,6 +113,10 @@ class Comparison:
         """Return what was trained with different seeds, by seed."""
         runs = [run for run in self.runs if (run.variant, run.share) == (variant, share)]
         return sorted(runs, key=lambda run: run.seed)
+
+    def has_learned(self, run: RunResult) -> bool | None:
+        """Tell whether a run scores better than one prediction for everything; None if unknown."""
+        return is_above_constant(self.score_of(run), run.constant_scores.get(self.part))
 
     def score_of(self, run: RunResult) -> float:
         """Return what a run is compared by."""

@@ -24,14 +24,22 @@ class Need:
 
 
 def find_needs(cells: Sequence[Cell]) -> list[Need]:
-    """Return what each variant needs that was trained on several shares."""
-    baseline = max(_line(cells, WITHOUT), key=lambda cell: cell.share, default=None)
-    if baseline is None:
+    """Return what each variant needs that was trained on several shares.
+
+    There is nothing to reach where the baseline has learned nothing.
+    """
+    baseline = find_baseline(cells)
+    if baseline is None or not baseline.has_learned:
         return []
     lines = [_line(cells, name) for name in dict.fromkeys(cell.variant for cell in cells)]
     return [
         _find_need(line, baseline) for line in lines if len(line) > 1 and line[0].variant != WITHOUT
     ]
+
+
+def find_baseline(cells: Sequence[Cell]) -> Cell | None:
+    """Return the network without ELMo that was trained on the most examples."""
+    return max(_line(cells, WITHOUT), key=lambda cell: cell.share, default=None)
 
 
 def _line(cells: Sequence[Cell], variant: str) -> list[Cell]:

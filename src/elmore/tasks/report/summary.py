@@ -8,7 +8,7 @@ import statistics
 from dataclasses import dataclass
 from enum import StrEnum
 
-from elmore.tasks.report.results import WITHOUT, Comparison
+from elmore.tasks.report.results import WITHOUT, Comparison, RunResult
 from elmore.tasks.report.students_t import find_interval
 
 
@@ -23,6 +23,8 @@ class Verdict(StrEnum):
     """The interval has 0 in it."""
     UNKNOWN = "one seed"
     """There are no two seeds that both variants have."""
+    NEITHER = "neither learned"
+    """Neither scores better than one prediction for everything, so they cannot be compared."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -39,10 +41,14 @@ class Gain:
     paired_deviation: float | None
     interval: tuple[float, float] | None
     """Where the difference lies with 95 % confidence, by Student's t."""
+    has_learned: bool
+    """Whether either of the two scores better than one prediction for everything."""
 
     @property
     def verdict(self) -> Verdict:
         """Compare the interval with 0."""
+        if not self.has_learned:
+            return Verdict.NEITHER
         if self.interval is None:
             return Verdict.UNKNOWN
         low, high = self.interval
@@ -64,6 +70,10 @@ class Cell:
     """Of a sample, n - 1; None for one seed."""
     num_seeds: int
     dev_mean: float
+    has_learned: bool
+    """Whether a run scores better than one prediction for everything; if not known, it is so."""
+    constant_score: float | None
+    """What such a prediction scores."""
     gain: Gain | None
     """None for the variant without ELMo, and where that was not trained."""
 
@@ -89,17 +99,24 @@ def _make_cell(comparison: Comparison, variant: str, share: float) -> Cell:
         deviation=find_deviation(scores),
         num_seeds=len(runs),
         dev_mean=statistics.fmean(run.scores["dev"][comparison.main_score] for run in runs),
+        has_learned=_has_learned(comparison, runs),
+        constant_score=runs[0].constant_scores.get(comparison.part),
         gain=_find_gain(comparison, variant, share),
     )
 
 
+def _has_learned(comparison: Comparison, runs: list[RunResult]) -> bool:
+    return any(comparison.has_learned(run) is not False for run in runs)
+
+
 def _find_gain(comparison: Comparison, variant: str, share: float) -> Gain | None:
+    runs = {name: comparison.find_runs(name, share) for name in (variant, WITHOUT)}
     scores, baselines = (
-        {run.seed: comparison.score_of(run) for run in comparison.find_runs(name, share)}
-        for name in (variant, WITHOUT)
+        {run.seed: comparison.score_of(run) for run in runs[name]} for name in (variant, WITHOUT)
     )
     if variant == WITHOUT or not baselines:
         return None
+    has_learned = any(_has_learned(comparison, each) for each in runs.values())
     baseline = statistics.fmean(baselines.values())
     points = statistics.fmean(scores.values()) - baseline
     pairs = [score - baselines[seed] for seed, score in scores.items() if seed in baselines]
@@ -109,7 +126,9 @@ def _find_gain(comparison: Comparison, variant: str, share: float) -> Gain | Non
         num_pairs=len(pairs),
         paired_mean=statistics.fmean(pairs) if pairs else None,
         paired_deviation=find_deviation(pairs),
-        interval=find_interval(pairs),
+        # Scores of networks that predict one label differ by nothing, or by which label it is.
+        interval=find_interval(pairs) if has_learned else None,
+        has_learned=has_learned,
     )
 
 

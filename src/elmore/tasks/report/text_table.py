@@ -3,10 +3,10 @@
 import unicodedata
 from collections.abc import Callable, Sequence
 
-from elmore.tasks.report.finding import describe_finding, describe_need
+from elmore.tasks.report.finding import describe_finding, describe_need, describe_no_need
 from elmore.tasks.report.results import WITHOUT, Comparison
 from elmore.tasks.report.sample_efficiency import find_needs
-from elmore.tasks.report.summary import Cell, summarize
+from elmore.tasks.report.summary import Cell, Verdict, summarize
 from elmore.tasks.report.variants import describe
 from elmore.tasks.report.wording import (
     NOTHING,
@@ -33,6 +33,8 @@ def write_table(comparison: Comparison) -> str:
             + align(_make_rows(others, cells, _write_gain))
         )
     sentences = [describe_finding(comparison, cells), *map(describe_need, find_needs(cells))]
+    if (reason := describe_no_need(comparison, cells)) is not None:
+        sentences.append(reason)
     return "\n\n".join([*blocks, *sentences]) + "\n"
 
 
@@ -77,6 +79,8 @@ def _write_score(cell: Cell) -> str:
 def _write_gain(cell: Cell) -> str:
     if cell.gain is None:
         return NOTHING
+    if cell.gain.verdict is Verdict.NEITHER:
+        return str(Verdict.NEITHER)
     interval = f" ({format_interval(cell.gain.interval)})" if cell.gain.interval else ""
     return f"{format_signed(cell.gain.points)}{interval}"
 

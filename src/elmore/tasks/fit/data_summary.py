@@ -1,0 +1,80 @@
+"""What was read of a task's data: examples, tokens, labels with their counts, the tag scheme."""
+
+import warnings
+from collections import Counter
+from dataclasses import dataclass
+
+from elmore.errors import DataError, DataWarning
+from elmore.tasks.fit.data import Store, TaskData
+from elmore.tasks.metrics.tag_schemes import TagScheme
+from elmore.tasks.task import Task
+from elmore.wording import count
+
+# The most frequent labels are shown; a treebank may have hundreds.
+LABELS_SHOWN = 12
+_LABEL_CHARS = 30
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartSummary:
+    """What one part of the data has."""
+
+    num_examples: int
+    num_tokens: int
+    labels: Counter[str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataSummary:
+    """What there is to learn from and to be scored on."""
+
+    parts: dict[str, PartSummary]
+    scheme: TagScheme | None
+    """In which the training data writes spans; None if it has none, or none that can be told."""
+
+    def describe(self) -> str:
+        """Return a line of sizes, and one of the training labels if there are any."""
+        lines = "; ".join(
+            f"{name}: {count(part.num_examples, 'example')}, {count(part.num_tokens, 'token')}"
+            for name, part in self.parts.items()
+        )
+        labels = self.parts["train"].labels
+        if not labels:
+            return lines
+        shown = ", ".join(
+            f"{_shorten(label)} {number:,}" for label, number in labels.most_common(LABELS_SHOWN)
+        )
+        num_hidden = len(labels) - LABELS_SHOWN
+        more = f", and {num_hidden:,} more" if num_hidden > 0 else ""
+        scheme = f"; tag scheme: {self.scheme}" if self.scheme else ""
+        return f"{lines}\n{count(len(labels), 'training label')}: {shown}{more}{scheme}"
+
+
+def summarize_data(task: Task, data: TaskData) -> DataSummary:
+    """Count what the parts have."""
+    return DataSummary(
+        parts={name: _summarize_part(task, store) for name, store in data.parts.items()},
+        scheme=_find_scheme(task, data.train),
+    )
+
+
+def _summarize_part(task: Task, examples: Store) -> PartSummary:
+    return PartSummary(
+        num_examples=len(examples),
+        num_tokens=int(examples.lengths.sum(dtype="int64")),
+        labels=Counter(label for example in examples for label in task.list_labels(example)),
+    )
+
+
+def _find_scheme(task: Task, examples: Store) -> TagScheme | None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)  # the training finds labels too, and warns
+        try:
+            labels = task.find_labels(iter(examples))
+        except DataError:  # which the training raises, too
+            return None
+    return TagScheme(labels[0]) if labels and labels[0] in list(TagScheme) else None
+
+
+def _shorten(label: str) -> str:
+    return label if len(label) <= _LABEL_CHARS else f"{label[: _LABEL_CHARS - 3]}..."

@@ -172,12 +172,12 @@ def _read_config(path: Path) -> ModelConfig:
 
 
 def read_list(path: Path) -> list[str]:
-    """Read one entry a line; refuse a file that was cut short."""
+    """Read one entry per line; refuse a file that was cut short."""
     size = check_file(path)
     entries = read_entries(path)
     with path.open("rb") as file:
         file.seek(max(size - 1, 0))
-        if file.read() != b"\n":
+        if size and file.read() != b"\n":
             raise ModelError(f"{path} ends in the middle of a line; get it again")
     return entries
 

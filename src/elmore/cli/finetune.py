@@ -35,7 +35,10 @@ def finetune(
             "`elmore prepare --extend`, for which options about text have no meaning."
         ),
     ],
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder of the run.")],
+    out: Annotated[
+        Path,
+        typer.Option("--out", "-o", callback=options.check_out, help="Folder of the run."),
+    ],
     model: Annotated[
         str | None,
         typer.Option(

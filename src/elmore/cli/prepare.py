@@ -30,7 +30,10 @@ def prepare(
             "or - for standard input."
         ),
     ],
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the corpus.")],
+    out: Annotated[
+        Path,
+        typer.Option("--out", "-o", callback=options.check_out, help="Folder for the corpus."),
+    ],
     tokenized: options.Tokenized = False,
     form: options.Form = None,
     language: options.LanguageOption = Language.EN,

@@ -36,7 +36,10 @@ def pretrain(
     corpus: Annotated[
         Path, typer.Option("--corpus", "-c", help="Corpus made by `elmore prepare`.")
     ],
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder of the run.")],
+    out: Annotated[
+        Path,
+        typer.Option("--out", "-o", callback=options.check_out, help="Folder of the run."),
+    ],
     changes: Changes = None,
     restart: Restart = False,
     device: options.Device = "cpu",

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from elmore.atomic_file import refuse_broken_links
 from elmore.errors import ConfigError, DataError, DataWarning
 from elmore.tasks.data.parts import Parts
 from elmore.tasks.fit.batches import draw_examples
@@ -124,6 +125,7 @@ def run_comparison(
     device: str = "cpu",
 ) -> Iterator[tuple[PlannedRun, FitReport]]:
     """Train what is not trained yet, each in a folder of its own; yield what came of each."""
+    refuse_broken_links(folder)
     if folder.is_dir() and any(folder.iterdir()) and not (folder / RUNS).is_dir():
         raise DataError(f"{folder} has other files in it; name a new folder for the comparison")
     observer = observer or Silence()

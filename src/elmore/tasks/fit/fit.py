@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from elmore.atomic_file import replace_file
+from elmore.atomic_file import refuse_broken_links, replace_file
 from elmore.errors import DataError, DataWarning
 from elmore.pretrain.pretrain import read_device
 from elmore.pretrain.stopping import stopping_at_once
@@ -82,6 +82,7 @@ def fit_task(
 
     `data` is what `parts` hold, where that was read already.
     """
+    refuse_broken_links(Path(folder))
     folder = Path(folder).resolve()  # what is kept must be found from any place
     settings = settings.with_whole_paths()
     observer = observer or Silence()

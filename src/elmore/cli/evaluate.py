@@ -175,12 +175,13 @@ def _measure(
     device: str,
     on_progress: Callable[[int], None],
 ) -> "LossTotals":
-    from elmore.pretrain.perplexity import measure_losses  # noqa: PLC0415  brings torch
-    from elmore.pretrain.pretrain import read_device  # noqa: PLC0415
+    from elmore.device import read_device  # noqa: PLC0415  brings torch
+    from elmore.pretrain.perplexity import measure_losses  # noqa: PLC0415
     from elmore.pretrain.reader import zero_state  # noqa: PLC0415
     from elmore.weights.language_model import load_language_model  # noqa: PLC0415
 
-    loaded = load_language_model(model).to(read_device(device))
+    place = read_device(device)
+    loaded = load_language_model(model).to(place)
     options.print_notes(loaded.elmo)
     return measure_losses(
         loaded.elmo,

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 
 from elmore.config import Precision, StatePolicy
+from elmore.device import read_device
 from elmore.embed.layer_choice import ALL, AVERAGE, LayerChoice, Layers
 from elmore.embed.runner import Array, Runner, Window
 from elmore.embed.token_cache import TokenCache
@@ -53,6 +54,7 @@ def load(
     Where a native kernel computes, its copy of the weights is the only one that stays: the
     embedder's model can be asked about, but not saved or trained. `load_model` gives one that can.
     """
+    place = read_device(device)
     model = load_model(
         source,
         options=options,
@@ -61,11 +63,12 @@ def load(
         revision=revision,
     )
     try:
-        model = model.to(device)
-        model.bilm.initial_cell.sum().item()  # a device that cannot compute fails here
-    except (AssertionError, RuntimeError) as error:  # what torch raises for a missing device
+        model = model.to(place)
+    except RuntimeError as error:  # its memory is full
         reason = str(error).splitlines()[0]
-        raise ConfigError(f"device {device!r} cannot be used: {reason}; choose cpu") from error
+        raise ConfigError(
+            f"the model cannot be put on device {str(device)!r} ({reason:.200}); use cpu"
+        ) from error
     embedder = Embedder(
         model,
         state=state,

@@ -194,11 +194,6 @@ class Group:
         return union[union >= 0]
 
 
-def local_rank() -> int:
-    """Return the number of this process among those of its machine."""
-    return int(os.environ.get("LOCAL_RANK", "0"))
-
-
 def count_restarts() -> int:
     """Return how often torchrun has started the processes anew, after some were lost."""
     return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from elmore.errors import ConfigError
+from elmore.device import read_device
 from elmore.pretrain.checkpoint import Checkpoints
 from elmore.pretrain.corpus import Corpus, open_corpus
 from elmore.pretrain.distributed import (
@@ -15,7 +15,6 @@ from elmore.pretrain.distributed import (
     count_restarts,
     end_in_silence,
     is_lost,
-    local_rank,
 )
 from elmore.pretrain.finish import RunReport, finish_run
 from elmore.pretrain.metrics import HeldoutResult, RunObserver, RunProgress
@@ -111,19 +110,3 @@ def _shared(settings: PretrainSettings) -> dict[str, Any]:
     values = settings.to_json()
     del values["run"]["threads"]  # machines may differ
     return values
-
-
-def read_device(name: str | torch.device) -> torch.device:
-    """Return where to compute; under torchrun each process takes a GPU of its own."""
-    try:
-        device = torch.device(name)
-        if device.type == "cuda" and device.index is None:
-            device = torch.device("cuda", local_rank())
-            torch.cuda.set_device(device)
-        torch.empty(0, device=device)
-    except (RuntimeError, AssertionError, AttributeError) as error:
-        raise ConfigError(
-            f"cannot compute on device {str(name)!r} ({str(error).splitlines()[0]:.120}); "
-            "give one that this machine has, such as cpu"
-        ) from None
-    return device

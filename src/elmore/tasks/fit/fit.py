@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from elmore.atomic_file import refuse_broken_links, replace_file
+from elmore.device import read_device
 from elmore.errors import DataError, DataWarning
-from elmore.pretrain.pretrain import read_device
 from elmore.pretrain.stopping import stopping_at_once
 from elmore.tasks.data.lines import shorten
 from elmore.tasks.data.parts import Parts

@@ -16,10 +16,10 @@ import torch
 
 from elmore.atomic_file import replace_file
 from elmore.config import MAX_DIM, check_range
+from elmore.device import read_device
 from elmore.embed.embedder import Embedder
 from elmore.errors import DataError, ElmoreError, ModelError
 from elmore.pretrain.checkpoint import load_into, save_tensors
-from elmore.pretrain.pretrain import read_device
 from elmore.tasks.fit.model import TaskModel, find_shapes
 from elmore.tasks.fit.settings import ElmoPlace, ElmoTraining, FitSettings, read_settings
 from elmore.tasks.inputs.layer_source import LayerSource, LiveLayers

@@ -13,12 +13,11 @@ from elmore.errors import DataError
 @contextmanager
 def replace_file(path: Path) -> Iterator[Path]:
     """Give a temporary path to write; put it in the place of `path` once it is whole."""
-    # A link keeps pointing where it did; the file behind it is the one replaced.
-    path = path.resolve()
+    path = find_place(path)
     # One fixed name, so that what a killed process left is overwritten by the next one.
     temporary = path.with_name(f".{path.name}.tmp")
     with explaining_write_errors(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(exist_ok=True)
         release = hold_lock(temporary)
         temporary.touch()  # where there are no locks, none was made
         mode = temporary.stat().st_mode
@@ -34,6 +33,57 @@ def replace_file(path: Path) -> Iterator[Path]:
         finally:
             release()
         _flush_to_disk(path.parent)
+
+
+def find_place(path: Path) -> Path:
+    """Return where a file is to be written; its folder may be new, but must have one to be in.
+
+    A link keeps pointing where it did; the file behind it, which may be new, is the one replaced.
+    """
+    check_out(path)
+    with explaining_write_errors(path):
+        try:
+            place = path.resolve()
+        except RuntimeError:  # what Python up to 3.12 raises for links in a circle
+            place = path
+        if place.is_symlink() or (path.is_symlink() and not place.parent.is_dir()):
+            raise _make_link_error(path)
+        return place
+
+
+def check_out(path: Path) -> None:
+    """Refuse a path that is probably mistyped.
+
+    It lies behind a link to nothing, or more than the folder above it would have to be made.
+    """
+    refuse_broken_links(path.parent)
+    with explaining_write_errors(path):
+        if not path.parent.exists() and not path.parent.parent.is_dir():
+            raise DataError(
+                f"cannot write {path}: there is no folder {path.parent.parent}; create it first"
+            )
+
+
+def make_folder(folder: Path) -> None:
+    """Create a folder, and those above it, unless they are there."""
+    refuse_broken_links(folder)
+    with explaining_write_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+
+
+def refuse_broken_links(folder: Path) -> None:
+    """Refuse a folder that is, or lies behind, a link to nothing: nobody asked to create that."""
+    with explaining_write_errors(folder):
+        for place in (folder, *folder.parents):
+            if place.is_symlink() and not place.exists():
+                raise _make_link_error(place)
+
+
+def _make_link_error(link: Path) -> DataError:
+    return DataError(
+        f"cannot write to {link}: it is a link that leads nowhere (to {link.readlink()}); remove "
+        "the link, or create what it leads to"
+    )
 
 
 def hold_lock(path: Path) -> Callable[[], None]:

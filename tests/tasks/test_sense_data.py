@@ -4,7 +4,7 @@ import lzma
 import pytest
 
 from elmore.errors import DataError
-from elmore.tasks import sense_data
+from elmore.tasks.data import lines
 from elmore.tasks.sense_data import SenseTarget, read_first_senses, read_sense_sentences
 
 LINE = {
@@ -77,7 +77,7 @@ def test_lines_longer_than_what_is_read_at_once(tmp_path, monkeypatch):
     path = tmp_path / "semcor.jsonl"
     path.write_text(f"{json.dumps(LINE)}\n" * 3)
     wanted = list(read_sense_sentences(path))
-    monkeypatch.setattr(sense_data, "_BYTES_AT_ONCE", 7)
+    monkeypatch.setattr(lines, "_BYTES_AT_ONCE", 7)
     assert list(read_sense_sentences(path)) == wanted
     assert len(wanted) == 3
 

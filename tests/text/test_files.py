@@ -20,6 +20,7 @@ from elmore.text.files import (
     TextForm,
     find_files,
     guess_form,
+    open_text,
     read_excerpt,
     read_sentences,
 )
@@ -240,6 +241,82 @@ def test_a_damaged_archive_is_a_sentence_not_a_traceback(name, compress, tmp_pat
         path.write_bytes(data)
         with pytest.raises(DataError, match=f"{name} cannot be read"):
             list(read_sentences(path, form=TextForm.RAW))
+
+
+COMPRESS = {
+    "a.gz": gzip.compress,
+    "a.xz": lzma.compress,
+    "a.bz2": bz2.compress,
+    "a.zst": zstandard.compress,
+}
+
+
+@pytest.mark.parametrize("name", COMPRESS)
+@pytest.mark.parametrize("junk", [b"junk", b"x", b"\n", b"\0x", bytes(100_000) + b"x"])
+def test_bytes_after_the_compressed_data_are_refused(name, junk, tmp_path):
+    path = tmp_path / name
+    for text in (b"A b.\n", b"A b.\n" * 10_000):
+        path.write_bytes(COMPRESS[name](text) + junk)
+        with pytest.raises(DataError) as caught:
+            list(read_sentences(path, form=TextForm.RAW))
+        assert str(caught.value) == (
+            f"{path} cannot be read (other bytes follow its compressed data); if it is compressed, "
+            "it is damaged, cut short or wrongly named: copy it again"
+        )
+
+
+@pytest.mark.parametrize("name", ["a.gz", "a.xz"])
+def test_zeros_after_the_compressed_data_are_padding(name, tmp_path):
+    path = tmp_path / name
+    packed = COMPRESS[name](b"a\n")
+    path.write_bytes(packed + bytes(40_000) + packed + bytes(4))
+    assert list(read_sentences(path, form=TextForm.TOKENIZED)) == [["a"], ["a"]]
+
+
+@pytest.mark.parametrize("name", COMPRESS)
+def test_much_text_in_few_bytes_is_unpacked_little_by_little(name, tmp_path):
+    path = tmp_path / name
+    path.write_bytes(COMPRESS[name](bytes(2**25)))
+    tracemalloc.start()
+    with open_text(path) as (_, stream):
+        num_bytes = sum(map(len, iter(lambda: stream.read(2**16), b"")))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert num_bytes == 2**25
+    assert peak < 3 * 2**23
+
+
+WHOLE_LINES = [TextForm.TOKENIZED, TextForm.CONLLU]
+
+
+@pytest.mark.parametrize("form", WHOLE_LINES)
+def test_a_line_that_is_too_long_is_named_and_not_read(form, tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "MAX_LINE_BYTES", 20)
+    long = "1\t" + "a" * 19
+    assert read(f"1\tb\n{long[:19]}\n", form)
+    for line in (long, long + "\n", long + "a" * 100 + "\n"):
+        with pytest.raises(DataError, match=r"standard input, line 2: .*20 bytes"):
+            read(f"1\tb\n{line}", form)
+
+
+@pytest.mark.parametrize("form", WHOLE_LINES)
+def test_a_token_that_is_too_long_is_named_and_not_read(form, monkeypatch):
+    monkeypatch.setattr(files, "MAX_TOKEN_CHARS", 5)
+    assert read("1\tb\n2\tabcde\n", form)
+    with pytest.raises(DataError, match=r"standard input, line 2: .*6 characters.* 5"):
+        read("1\tb\n2\tabcdef\n", form)
+
+
+@pytest.mark.parametrize("form", WHOLE_LINES)
+def test_an_endless_line_takes_little_memory(form, tmp_path):
+    path = tmp_path / "a.gz"
+    path.write_bytes(gzip.compress(bytes(100_000_000), 9))
+    tracemalloc.start()
+    with pytest.raises(DataError, match=r"a\.gz, line 1"):
+        list(read_sentences(path, form=form))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 8 * files.MAX_LINE_BYTES
 
 
 def test_a_file_that_cannot_be_opened_is_a_sentence_not_a_traceback(tmp_path, monkeypatch):

@@ -181,16 +181,16 @@ def zip_bomb(folder: Path) -> None:
     write_pickles(folder, write)
 
 
-def large_object(folder: Path) -> None:
+def large_object(member: str) -> Callable[[Path], None]:
     """`bytearray(2**31 - 1)`, a call that torch's own list of harmless ones has."""
     content = b"\x80\x02}X\x01\x00\x00\x00acbuiltins\nbytearray\nJ\xff\xff\xff\x7f\x85Rs."
 
     def write(path: Path) -> None:
         with zipfile.ZipFile(path, "w") as archive:
-            archive.writestr("archive/data.pkl", content)
+            archive.writestr(f"archive/{member}", content)
             archive.writestr("archive/version", "3\n")
 
-    write_pickles(folder, write)
+    return lambda folder: write_pickles(folder, write)
 
 
 MILLION_MILLION = b"\x8a\x06" + (10**12).to_bytes(6, "little")
@@ -217,7 +217,8 @@ HUGE: dict[str, Callable[[Path], None]] = {
     "declared 2**31": declared_storage(TWO_BILLION, is_zip=True),
     "declared 2**31, torch 0.4": declared_storage(TWO_BILLION, is_zip=False),
     "zip bomb": zip_bomb,
-    "large object": large_object,
+    "large object": large_object("data.pkl"),
+    "large object under a name that torch takes for the same": large_object("DATA.PKL"),
 }
 LOAD_ALL = """
 import resource, sys

@@ -32,7 +32,12 @@ def compare(
     data: Data = None,
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", help="Folder of the comparison. Without it: compare-TASK."),
+        typer.Option(
+            "--out",
+            "-o",
+            callback=options.check_out,
+            help="Folder of the comparison. Without it: compare-TASK.",
+        ),
     ] = None,
     train: Train = None,
     dev: Dev = None,

@@ -26,7 +26,13 @@ def convert(
         typer.Argument(help="bilm-tf weights (.hdf5), ELMoForManyLangs folder, or model folder."),
     ],
     out: Annotated[
-        Path, typer.Option("--out", "-o", help="Model folder, or .hdf5 file with --to bilm-tf.")
+        Path,
+        typer.Option(
+            "--out",
+            "-o",
+            callback=options.check_out,
+            help="Model folder, or .hdf5 file with --to bilm-tf.",
+        ),
     ],
     to: Annotated[Target, typer.Option(help="Format to write.")] = Target.ELMORE,
     store: Annotated[

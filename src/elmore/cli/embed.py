@@ -34,6 +34,7 @@ def embed(
         typer.Option(
             "--out",
             "-o",
+            callback=options.check_out,
             help="Vector file: .h5, .parquet or .npz. Without it: JSON lines, printed.",
         ),
     ] = None,

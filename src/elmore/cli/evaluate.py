@@ -191,12 +191,13 @@ def _measure(
     initial: Initial,
     device: str,
 ) -> dict[str, "LossTotals"]:
-    from elmore.pretrain.perplexity import measure_losses  # noqa: PLC0415  brings torch
-    from elmore.pretrain.pretrain import read_device  # noqa: PLC0415
+    from elmore.device import read_device  # noqa: PLC0415  brings torch
+    from elmore.pretrain.perplexity import measure_losses  # noqa: PLC0415
     from elmore.read.documents import zero_state  # noqa: PLC0415
     from elmore.weights.language_model import load_language_model  # noqa: PLC0415
 
-    loaded = load_language_model(model).to(read_device(device))
+    place = read_device(device)
+    loaded = load_language_model(model).to(place)
     options.print_notes(loaded.elmo)
     totals = {}
     # Text is read ahead, so bytes read would not show how much is done.

@@ -35,7 +35,10 @@ def finetune(
             "`elmore prepare --extend`, for which options about text have no meaning."
         ),
     ],
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder of the run.")],
+    out: Annotated[
+        Path,
+        typer.Option("--out", "-o", callback=options.check_out, help="Folder of the run."),
+    ],
     model: Annotated[
         str | None,
         typer.Option(
@@ -94,13 +97,13 @@ def finetune(
         if change.startswith("model."):
             raise ConfigError(f"--set {change}: the model is what it is; leave it as it was")
         apply_change(values, change)
+    from elmore.device import read_device  # noqa: PLC0415  brings torch
     from elmore.pretrain.corpus import open_corpus  # noqa: PLC0415  brings numpy
     from elmore.pretrain.finetune import (  # noqa: PLC0415  brings torch
         finetune_model,
         load_start,
         make_settings,
     )
-    from elmore.pretrain.pretrain import read_device  # noqa: PLC0415
     from elmore.pretrain.run import check_run_folder  # noqa: PLC0415
 
     check_run_folder(out)

@@ -67,7 +67,10 @@ def fit(
     out: Annotated[
         Path | None,
         typer.Option(
-            "--out", "-o", help="Folder of the trained task. Without it: the task's name."
+            "--out",
+            "-o",
+            callback=options.check_out,
+            help="Folder of the trained task. Without it: the task's name.",
         ),
     ] = None,
     train: Train = None,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from elmore import atomic_file
 from elmore.config import Precision, StatePolicy
 from elmore.errors import DataError
 from elmore.text.files import TextForm, guess_form, read_sentences
@@ -93,6 +94,13 @@ TokensPerBatch = Annotated[
 MaxSentenceTokens = Annotated[
     int, typer.Option(min=1, help="Refuse a sentence longer than this; nothing is ever cut.")
 ]
+
+
+def check_out(out: Path | None) -> Path | None:
+    """Refuse a path that is probably mistyped, before any work is done."""
+    if out is not None:
+        atomic_file.check_out(out)
+    return out
 
 
 def open_sentences(

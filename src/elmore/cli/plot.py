@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from elmore.atomic_file import replace_file
+from elmore.cli import options
 from elmore.cli.training_display import format_count, format_perplexity
 from elmore.errors import DataError, MissingExtraError
 from elmore.explore.training_curves import By, Curve, RunCurves, read_curves
@@ -59,6 +60,7 @@ def plot(
         typer.Option(
             "--out",
             "-o",
+            callback=options.check_out,
             help="The figure: .png, .svg or .pdf. Without it: curve.png in the first run.",
         ),
     ] = None,

@@ -43,7 +43,13 @@ def predict(
         Path, typer.Argument(help="What to predict on: a text, or data of the task's form.")
     ],
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="File. Without it: standard output.")
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            callback=options.check_out,
+            help="File. Without it: standard output.",
+        ),
     ] = None,
     form: Annotated[PredictionForm, typer.Option(help="How predictions are written.")] = (
         PredictionForm.JSON

@@ -27,7 +27,10 @@ _DEFAULTS = PrepareSettings()
 
 def prepare(
     context: typer.Context,
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the corpus.")],
+    out: Annotated[
+        Path,
+        typer.Option("--out", "-o", callback=options.check_out, help="Folder for the corpus."),
+    ],
     text: Annotated[
         list[str] | None,
         typer.Argument(

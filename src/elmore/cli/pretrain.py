@@ -38,7 +38,10 @@ def pretrain(
     corpus: Annotated[
         Path, typer.Option("--corpus", "-c", help="Corpus made by `elmore prepare`.")
     ],
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder of the run.")],
+    out: Annotated[
+        Path,
+        typer.Option("--out", "-o", callback=options.check_out, help="Folder of the run."),
+    ],
     changes: Changes = None,
     weight: Annotated[
         list[str] | None,

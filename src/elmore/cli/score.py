@@ -96,10 +96,11 @@ def _score_text(
 
 
 def _load(model: str | None, device: str) -> "LanguageModel":
-    from elmore.pretrain.pretrain import read_device  # noqa: PLC0415
-    from elmore.weights.language_model import load_language_model  # noqa: PLC0415  brings torch
+    from elmore.device import read_device  # noqa: PLC0415  brings torch
+    from elmore.weights.language_model import load_language_model  # noqa: PLC0415
 
-    loaded = load_language_model(model).to(read_device(device))
+    place = read_device(device)
+    loaded = load_language_model(model).to(place)
     options.print_notes(loaded.elmo)
     return loaded
 

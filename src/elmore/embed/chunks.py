@@ -37,7 +37,8 @@ class ChunkFolder:
         with explaining_write_errors(self.folder):
             # What a process that was killed in `remove` left.
             shutil.rmtree(_removal_path(self.folder), ignore_errors=True)
-            self.folder.mkdir(parents=True, exist_ok=True)
+            self.folder.parent.mkdir(exist_ok=True)
+            self.folder.mkdir(exist_ok=True)
             _check_ours(self.folder)
             self._release = weakref.finalize(self, hold_lock(self.folder / "lock"))
             try:

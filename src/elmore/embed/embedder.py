@@ -13,6 +13,7 @@ import numpy as np
 import torch
 
 from elmore.config import Precision, StatePolicy
+from elmore.device import read_device
 from elmore.embed.layer_choice import ALL, AVERAGE, LayerChoice, Layers
 from elmore.embed.origin import Origin, move_model
 from elmore.embed.vectors import Array, make_cutter, make_empty
@@ -59,6 +60,7 @@ def load(
     Where a native kernel computes, its copy of the weights is the only one that stays: the
     embedder's model can be asked about, but not saved or trained. `load_model` gives one that can.
     """
+    place = read_device(device)
     found = find_source(
         source,
         options=options,
@@ -67,7 +69,7 @@ def load(
         revision=revision,
     )
     embedder = Embedder(
-        move_model(read_source(found), device),
+        move_model(read_source(found), place),
         state=state,
         mix=mix,
         language=language,

@@ -13,7 +13,7 @@ from typing import Any, Protocol, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from elmore.atomic_file import replace_file
+from elmore.atomic_file import find_place, replace_file
 from elmore.errors import DataError
 
 FORMAT = 1
@@ -143,6 +143,7 @@ def check_vector_path(path: str | Path) -> None:
     _find_format(path)
     if path.is_dir():
         raise DataError(f"cannot write {path}: it is a folder; name a file")
+    find_place(path)
 
 
 def _find_format(path: Path) -> VectorFormat:

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from elmore.atomic_file import explaining_write_errors, hold_lock, replace_file
+from elmore.atomic_file import explaining_write_errors, hold_lock, make_folder, replace_file
 from elmore.errors import DataError
 
 FORMAT = 1
@@ -73,8 +73,8 @@ def read_ours(path: Path, *, any_format: bool = False) -> dict[str, Any]:
 @contextmanager
 def hold_folder(folder: Path, *, restart: bool) -> Iterator[None]:
     """Make a folder, keep other processes from it, and empty it if asked; refuse a stranger's."""
+    make_folder(folder)
     with explaining_write_errors(folder):
-        folder.mkdir(parents=True, exist_ok=True)
         _check_ours(folder, restart=restart)
         release = hold_lock(folder / LOCK)
     try:

@@ -38,6 +38,7 @@ class Group:
         self.size = int(os.environ.get("WORLD_SIZE", "1"))
         self.rank = int(os.environ.get("RANK", "0"))
         self.num_local = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
+        self.local_rank = int(os.environ.get("LOCAL_RANK", "0"))  # among those of its machine
         if self.size > 1:
             self._meet()
 
@@ -203,11 +204,6 @@ class Group:
         padded[: len(rows)] = rows
         union = self.gather_rows(padded, dim=0).unique()
         return union[union >= 0]
-
-
-def local_rank() -> int:
-    """Return the number of this process among those of its machine."""
-    return int(os.environ.get("LOCAL_RANK", "0"))
 
 
 def count_restarts() -> int:

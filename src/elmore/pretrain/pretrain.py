@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from elmore.errors import ConfigError
+from elmore.device import read_device
 from elmore.pretrain.checkpoint import Checkpoints
 from elmore.pretrain.corpus import Corpus, open_corpus
 from elmore.pretrain.distributed import (
@@ -17,7 +17,6 @@ from elmore.pretrain.distributed import (
     count_restarts,
     end_in_silence,
     is_lost,
-    local_rank,
 )
 from elmore.pretrain.enough_text import check_enough_text, find_overlap
 from elmore.pretrain.finish import RunReport, finish_run
@@ -129,7 +128,7 @@ def _check_shards(corpus: Corpus, group: Group, observer: RunObserver) -> None:
         if time.monotonic() - started > SECONDS_BEFORE_STAGE:
             observer.on_stage("checking the corpus", num_done / num_shards)
 
-    corpus.check_shards(place=local_rank(), of=group.num_local, on_shard=show)
+    corpus.check_shards(place=group.local_rank, of=group.num_local, on_shard=show)
 
 
 def _shared(settings: PretrainSettings) -> dict[str, Any]:
@@ -137,19 +136,3 @@ def _shared(settings: PretrainSettings) -> dict[str, Any]:
     values = settings.to_json()
     del values["run"]["threads"]  # machines may differ
     return values
-
-
-def read_device(name: str | torch.device) -> torch.device:
-    """Return where to compute; under torchrun each process takes a GPU of its own."""
-    try:
-        device = torch.device(name)
-        if device.type == "cuda" and device.index is None:
-            device = torch.device("cuda", local_rank())
-            torch.cuda.set_device(device)
-        torch.empty(0, device=device)
-    except (RuntimeError, AssertionError, AttributeError) as error:
-        raise ConfigError(
-            f"cannot compute on device {str(name)!r} ({str(error).splitlines()[0]:.120}); "
-            "give one that this machine has, such as cpu"
-        ) from None
-    return device

@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 import torch
 from torch import Tensor
 
-from elmore.atomic_file import hold_lock, replace_file
+from elmore.atomic_file import hold_lock, make_folder, refuse_broken_links, replace_file
 from elmore.config import StatePolicy
 from elmore.errors import DataError, ElmoreError, ModelError
 from elmore.model.state import BiLMState
@@ -373,12 +373,13 @@ class _Silence:
 def lock_run(folder: Path) -> Callable[[], None]:
     """Keep other processes from running in the same folder."""
     check_run_folder(folder)
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     return hold_lock(folder / ".lock")
 
 
 def check_run_folder(folder: Path) -> None:
     """Refuse to mix a run into a folder of other things."""
+    refuse_broken_links(folder)
     if folder.exists() and not folder.is_dir():
         raise DataError(f"{folder} is a file; give a folder for the run")
     if not folder.is_dir():

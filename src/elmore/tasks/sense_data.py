@@ -12,14 +12,14 @@ from typing import Any
 from xml.etree import ElementTree
 
 from elmore.errors import DataError
-from elmore.text.files import TextForm, open_text, read_bytes, read_sentences
+from elmore.tasks.data.lines import read_lines
+from elmore.text.files import TextForm, read_sentences
 
 Lemma = tuple[str, str]  # a lemma and its part of speech
 
 # The first digit of a sense key's second half; 5 is a satellite adjective.
 _PARTS_OF_SPEECH = {"1": "NOUN", "2": "VERB", "3": "ADJ", "4": "ADV", "5": "ADJ"}
 _JOINT = re.compile(r"[_\s]+")
-_BYTES_AT_ONCE = 2**20
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -106,7 +106,7 @@ class _SentenceBuilder:
 
 
 def _read_json_lines(path: Path) -> Iterator[SenseSentence]:
-    for number, line in enumerate(_read_lines(path), start=1):
+    for number, line in read_lines(path):
         if not line.strip():
             continue
         where = f"{path}, line {number}"
@@ -210,39 +210,17 @@ class _LineFile:
     def __init__(self, path: Path) -> None:
         self.number = 0
         self._path = path
-        self._lines = _read_lines(path)
+        self._lines = read_lines(path)
 
     def read(self, _num_chars: int = -1) -> str:
         """Return the next line, "" after the last."""
         self.number += 1
-        line = next(self._lines, "")
+        _, line = next(self._lines, (0, None))
+        if line is None:
+            return ""
         if "<!DOCTYPE" in line:  # without one, there are no entities that grow or read other files
             raise DataError(
                 f"{self._path}, line {self.number}: a document type is not read, since it may "
                 "define entities; remove it"
             )
-        return line
-
-
-def _read_lines(path: Path) -> Iterator[str]:
-    """Yield the lines of a UTF-8 file, with their ends."""
-    number = 0
-    with open_text(path) as (_, stream):
-        rest = b""
-        while chunk := read_bytes(stream, _BYTES_AT_ONCE, name=str(path)):
-            *lines, rest = (rest + chunk).split(b"\n")
-            for line in lines:
-                number += 1
-                yield _decode(line + b"\n", where=f"{path}, line {number}")
-    if rest:
-        yield _decode(rest, where=f"{path}, line {number + 1}")
-
-
-def _decode(line: bytes, *, where: str) -> str:
-    try:
-        return line.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        bad_byte = line[error.start]
-        raise DataError(
-            f"{where}: byte 0x{bad_byte:02x} is not UTF-8; convert the file with iconv"
-        ) from None
+        return f"{line}\n"

@@ -1,9 +1,7 @@
 """Read sentences of tokens from text files, as a stream, in memory that does not grow."""
 
-import bz2
 import codecs
 import glob
-import gzip
 import io
 import lzma
 import re
@@ -13,23 +11,20 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from elmore.errors import DataError
+from elmore.text.compressed_stream import FORMATS, open_compressed
 from elmore.text.language import Language
 from elmore.text.sentences import split_sentences
 from elmore.text.tokens import split_tokens
-from elmore.text.zstd_stream import open_zstd
 
 # Text that waits for the end of its sentence may grow to this, and then is cut.
 MAX_PENDING_CHARS = 2**20
+# A line that is read whole, over a million tokens; a few compressed bytes can hold far longer ones.
+MAX_LINE_BYTES = 2**23
+MAX_TOKEN_CHARS = 2**16
 
-_OPENERS: dict[str, Callable[..., Any]] = {
-    ".gz": gzip.open,
-    ".xz": lzma.open,
-    ".bz2": bz2.open,
-    ".zst": open_zstd,
-}
 _WORD_ID = re.compile(r"[0-9]+")
 _SKIPPED_ID = re.compile(r"[0-9]+[-.][0-9]+")
 _NEW_DOCUMENT = re.compile(r"#\s*newdoc\b")
@@ -49,6 +44,10 @@ class TextForm(StrEnum):
 
     CONLLU = "conllu"
     """Universal Dependencies' columns, one word a line."""
+
+
+# Of these forms, a very long line is read in pieces.
+_CUT_LINES = (TextForm.RAW, TextForm.WRAPPED)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -83,7 +82,7 @@ class _Piece:
 def guess_form(path: Path) -> TextForm:
     """Tell the form from the file's name; what is not CoNLL-U is taken for plain text."""
     suffixes = [suffix.lower() for suffix in path.suffixes]
-    if suffixes and suffixes[-1] in _OPENERS:
+    if suffixes and suffixes[-1] in FORMATS:
         suffixes.pop()
     return TextForm.CONLLU if suffixes[-1:] in ([".conllu"], [".conll"]) else TextForm.RAW
 
@@ -103,7 +102,13 @@ def read_sentences(
     name = find_name(source)
     form = TextForm(form)
     with open_text(source) as (file, stream):
-        pieces = _read_pieces(stream, name=name, max_bytes=_max_piece_bytes(form))
+        if form in _CUT_LINES:
+            pieces = _read_pieces(stream, name=name, max_bytes=MAX_PENDING_CHARS)
+        else:
+            lines = _read_pieces(
+                stream, name=name, max_bytes=MAX_LINE_BYTES + 1, refuses_long_lines=True
+            )
+            pieces = _refuse_long_tokens(lines, form=form, name=name)
         if on_bytes is not None and file.seekable():
             pieces = _watch(pieces, file, on_bytes)
         sentences = _split_pieces(pieces, form=form, language=language, name=name)
@@ -126,7 +131,7 @@ def read_excerpt(
     pieces = _read_pieces(
         io.BytesIO(excerpt.data),
         name=excerpt.name,
-        max_bytes=_max_piece_bytes(form),
+        max_bytes=MAX_PENDING_CHARS if form in _CUT_LINES else -1,
         first_line=excerpt.first_line,
         is_start=excerpt.starts_file,
         on_bad_bytes=on_bad_bytes,
@@ -161,8 +166,8 @@ def find_name(source: Path | BinaryIO) -> str:
 def open_text(source: Path | BinaryIO) -> Iterator[tuple[BinaryIO, BinaryIO]]:
     """Give the file as it is, and its bytes decompressed if its name asks for that."""
     with _open(source, name=find_name(source)) as file:
-        opener = _OPENERS.get(source.suffix.lower()) if isinstance(source, Path) else None
-        yield file, file if opener is None else opener(file, "rb")
+        suffix = source.suffix.lower() if isinstance(source, Path) else ""
+        yield file, open_compressed(file, suffix=suffix) if suffix in FORMATS else file
 
 
 def _open(source: Path | BinaryIO, *, name: str) -> AbstractContextManager[BinaryIO]:
@@ -197,9 +202,29 @@ def _split_pieces(
             return _read_conllu(pieces, name=name)
 
 
-def _max_piece_bytes(form: TextForm) -> int:
-    """Return how much of a line may be read at once; -1 for all of it."""
-    return MAX_PENDING_CHARS if form in (TextForm.RAW, TextForm.WRAPPED) else -1
+def _refuse_long_tokens(lines: Iterator[_Piece], *, form: TextForm, name: str) -> Iterator[_Piece]:
+    """Pass lines on unless a token is longer than any word, as where no line is of this form."""
+    for line in lines:
+        if len(line.text) > MAX_TOKEN_CHARS:
+            text = _drop_line_end(line.text)
+            is_tokenized = form is TextForm.TOKENIZED
+            tokens = split_tokenized(text) if is_tokenized else text.split("\t")[1:2]
+            num_chars = max(map(len, tokens), default=0)
+            if num_chars > MAX_TOKEN_CHARS:
+                raise DataError(
+                    f"{name}, line {line.line_number}: a token has {num_chars:,} characters, the "
+                    f"limit is {MAX_TOKEN_CHARS:,}; fix the line, or if the text is not {form}, "
+                    "say which form it has"
+                )
+        yield line
+
+
+def make_long_line_error(name: str, line_number: int) -> DataError:
+    """Return what to raise about a line that is too long to be read whole."""
+    return DataError(
+        f"{name}, line {line_number}: the line is longer than {MAX_LINE_BYTES:,} bytes, the limit; "
+        "break it up, or check that this is the right file and form"
+    )
 
 
 def _watch(
@@ -218,6 +243,7 @@ def _read_pieces(
     max_bytes: int = -1,
     first_line: int = 1,
     is_start: bool = True,
+    refuses_long_lines: bool = False,
     on_bad_bytes: Callable[[BadBytes], None] | None = None,
 ) -> Iterator[_Piece]:
     """Yield the lines of a UTF-8 stream, each whole or in pieces of at most `max_bytes`."""
@@ -227,6 +253,8 @@ def _read_pieces(
         chunk = _read_line(stream, name=name, max_bytes=max_bytes)
         ends_line = chunk.endswith(b"\n")
         is_final = ends_line or len(chunk) != max_bytes  # else a character may go on
+        if refuses_long_lines and not is_final:
+            raise make_long_line_error(name, line_number)
         try:
             text = decoder.decode(chunk, final=is_final)
         except UnicodeDecodeError as error:

@@ -16,7 +16,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from elmore.atomic_file import replace_file
+from elmore.atomic_file import make_folder, refuse_broken_links, replace_file
 from elmore.build import weight_shapes
 from elmore.config import ModelConfig, Store, Units, read_choice
 from elmore.errors import ConfigError, ModelError
@@ -62,6 +62,7 @@ def write_folder(
     for entries in (characters, words):
         check_entries(entries)
     stored = round_tensors(tensors, store=store, file=WEIGHTS)
+    make_folder(folder)
     with replace_file(folder / WEIGHTS) as temporary:
         write_tensors(temporary, stored)
         # Until its settings are back, a half-replaced model cannot be loaded by mistake.
@@ -87,6 +88,7 @@ def write_folder(
 
 def check_target(folder: Path) -> None:
     """Refuse to mix a model into a folder of other things."""
+    refuse_broken_links(folder)
     if folder.exists() and not folder.is_dir():
         raise ModelError(f"{folder} is a file; give a folder for the model")
     if not folder.is_dir():
@@ -172,12 +174,12 @@ def _read_config(path: Path) -> ModelConfig:
 
 
 def read_list(path: Path) -> list[str]:
-    """Read one entry a line; refuse a file that was cut short."""
+    """Read one entry per line; refuse a file that was cut short."""
     size = check_file(path)
     entries = read_entries(path)
     with path.open("rb") as file:
         file.seek(max(size - 1, 0))
-        if file.read() != b"\n":
+        if size and file.read() != b"\n":
             raise ModelError(f"{path} ends in the middle of a line; get it again")
     return entries
 

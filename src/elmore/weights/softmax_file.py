@@ -11,7 +11,7 @@ from typing import Any
 
 from torch import Tensor
 
-from elmore.atomic_file import replace_file
+from elmore.atomic_file import make_folder, replace_file
 from elmore.config import MAX_DIM, MAX_VOCABULARY
 from elmore.errors import ElmoreError, ModelError
 from elmore.model.adaptive_softmax import AdaptiveSoftmax
@@ -88,6 +88,7 @@ def replace_softmax(folder: Path, saved: SavedSoftmax, *, store: str = "f32") ->
     check_words(saved.words, num_words=saved.softmax.num_words)
     tensors = {**saved.softmax.state_dict(), LOG_SHARES: saved.log_shares}
     stored = round_tensors(tensors, store=store, file=WEIGHTS)
+    make_folder(folder)
     with (
         replace_file(folder / WORDS) as words_path,
         replace_file(folder / WEIGHTS) as weights_path,

@@ -1,102 +1,117 @@
 """Read named weights from a file of `torch.save`, of today's kind or torch 0.4's, as plain data.
 
-A pickle can run code and declare sizes; here it may do neither.
+A pickle can run code and declare sizes; here it may do neither, so no unpickler reads it.
 """
 
-import pickle
-import pickletools
-import re
-import warnings
-import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from pickle import UnpicklingError
+from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from elmore.errors import ElmoreError, ModelError
 from elmore.weights.bounded_file import check_file
-
-ZIP_START = b"PK\x03\x04"
-# All that named weights need. The list torch has is longer: a call on it can fill the memory.
-NEEDED = re.compile(
-    r"collections OrderedDict"
-    r"|torch\._utils _rebuild_(tensor|tensor_v2|parameter)"
-    r"|torch(\.cuda)? (Float|Double|Half|BFloat16)Storage"
+from elmore.weights.plain_pickle import Call
+from elmore.weights.torch_storage import (
+    StorageId,
+    TorchFile,
+    is_count,
+    open_torch_file,
+    read_storage_id,
 )
-# torch 0.4 wrote five pickles and then the numbers.
-NUM_PICKLES = 5
-FLOAT_TYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+
+REBUILD_TENSOR = ("torch._utils _rebuild_tensor", "torch._utils _rebuild_tensor_v2")
+REBUILD_PARAMETER = "torch._utils _rebuild_parameter"
+# More than any weight has.
+MAX_DIMENSIONS = 8
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _View:
+    """A weight: which numbers of a storage, in which shape."""
+
+    storage: StorageId
+    offset: int
+    shape: tuple[int, ...]
+    stride: tuple[int, ...]
+
+    @property
+    def num_bytes(self) -> int:
+        return torch.Size(self.shape).numel() * self.storage.dtype.itemsize
 
 
 def read_torch_file(path: Path) -> dict[str, Tensor]:
     """Return the weights in float32; code in the file is refused, not run."""
     size = check_file(path)
     try:
-        _check_form(path, size=size)
-        content = _load(path)
+        with open_torch_file(path, size=size) as file:
+            weights = _read_views(file, _find_views(path, file.content, size=size))
     except ElmoreError:
         raise
     except PermissionError as error:
         raise ModelError(f"cannot read {path}: {error.strerror}; check the path") from error
-    except pickle.UnpicklingError as error:
-        raise ModelError(f"{path} holds more than weights, or is damaged; get it again") from error
-    except Exception as error:  # damage can end in any error, of torch, zipfile or pickle
+    except UnpicklingError as error:
+        raise ModelError(
+            f"{path} holds more than weights, or is damaged ({error!s:.100}); get it again from a "
+            "source you trust"
+        ) from error
+    except Exception as error:  # damage can end in any error, of zipfile, pickletools or numpy
         raise ModelError(f"{path} is not a whole torch file; get it again") from error
-    if not isinstance(content, dict) or not all(isinstance(name, str) for name in content):
+    for name, weight in weights.items():
+        if not bool(torch.isfinite(weight).all()):
+            raise ModelError(f"{path}: {name!r:.60} has numbers that are not finite; get it again")
+    return weights
+
+
+def _find_views(path: Path, content: Any, *, size: int) -> dict[str, _View]:
+    """Return what the weights look at; refuse more of it than a file of `size` bytes can hold."""
+    if not isinstance(content, dict):
         raise ModelError(f"{path} holds no named weights; get it again")
+    views = {}
     for name, value in content.items():
-        if not _is_plain(value):
+        view = _find_view(value)
+        if view is None:
             raise ModelError(f"{path}: {name!r:.60} is no array of float numbers; get it again")
-    # A view can declare any shape over a few bytes; sums, so that many cannot share them either.
-    declared = sum(value.numel() * value.element_size() for value in content.values())
+        views[name] = view
+    # A view can declare any shape over a few bytes; the sum, since many views can share them.
+    declared = sum(view.num_bytes for view in views.values())
     if declared > size:
         raise ModelError(f"{path} declares {declared:,} bytes of weights and has {size:,} bytes")
-    for name, value in content.items():
-        if not bool(torch.isfinite(value).all()):
-            raise ModelError(f"{path}: {name!r:.60} has numbers that are not finite; get it again")
-    return {name: value.to(torch.float32) for name, value in content.items()}
+    return views
 
 
-def _check_form(path: Path, *, size: int) -> None:
-    """Refuse calls that weights do not need, and archives that unpack to more than they are."""
-    with path.open("rb") as file:
-        is_archive = file.read(len(ZIP_START)) == ZIP_START
-        file.seek(0)
-        if not is_archive:
-            for _ in range(NUM_PICKLES):
-                _check_calls(path, file)
-            return
-    with zipfile.ZipFile(path) as archive:
-        members = archive.infolist()
-        unpacked = sum(member.file_size for member in members)
-        # torch itself stores without compressing.
-        if unpacked > size or any(member.compress_type for member in members):
-            raise ModelError(
-                f"{path} has {size:,} bytes and would unpack to {unpacked:,}; get it again, or "
-                "save it with torch.save"
-            )
-        for member in members:
-            if member.filename.endswith(".pkl"):
-                with archive.open(member) as file:
-                    _check_calls(path, file)
+def _find_view(value: Any) -> _View | None:
+    """Return what a pickled tensor or parameter looks at; None if it is something else."""
+    if type(value) is Call and value.path == REBUILD_PARAMETER:
+        value = value.arguments[0]
+    if type(value) is not Call or value.path not in REBUILD_TENSOR:
+        return None
+    storage = read_storage_id(value.arguments[0])
+    offset, shape, stride = value.arguments[1:4]
+    if type(shape) is not tuple or type(stride) is not tuple or len(shape) != len(stride):
+        return None
+    if len(shape) > MAX_DIMENSIONS or not all(map(is_count, (offset, *shape, *stride))):
+        return None
+    steps = (step * (number - 1) for number, step in zip(shape, stride, strict=True))
+    if 0 not in shape and offset + sum(steps) >= storage.num_items:
+        return None
+    return _View(storage=storage, offset=offset, shape=shape, stride=stride)
 
 
-def _check_calls(path: Path, file: IO[bytes]) -> None:
-    """Read one pickle without obeying it, and refuse whatever it would import for a call."""
-    for operation, argument, _ in pickletools.genops(file):
-        if operation.name == "GLOBAL" and not NEEDED.fullmatch(str(argument)):
-            raise ModelError(
-                f"{path} holds more than weights ({argument!r:.60}); get it from a source you trust"
-            )
-
-
-def _load(path: Path) -> Any:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # torch warns of oddities in files refused anyway
-        return torch.load(path, map_location="cpu", weights_only=True)
-
-
-def _is_plain(value: Any) -> bool:
-    """Tell whether a value is float numbers; the calls left let it be nothing stranger."""
-    return type(value) in (Tensor, nn.Parameter) and value.dtype in FLOAT_TYPES
+def _read_views(file: TorchFile, views: Mapping[str, _View]) -> dict[str, Tensor]:
+    storages: dict[tuple[Any, ...], Tensor] = {}
+    weights = {}
+    for name, view in views.items():
+        storage = view.storage
+        place = (storage.key, storage.dtype, storage.start, storage.num_items)
+        if place not in storages:
+            storages[place] = file.read(storage)
+        if 0 in view.shape:
+            weights[name] = torch.zeros(view.shape)
+        else:
+            numbers = storages[place].as_strided(view.shape, view.stride, view.offset)
+            weights[name] = numbers.to(torch.float32).contiguous()
+    return weights

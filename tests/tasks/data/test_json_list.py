@@ -49,6 +49,16 @@ def test_numbers_may_be_cut_anywhere(tmp_path, monkeypatch, num_bytes):
 
 
 @pytest.mark.usefixtures("_small_reads")
+def test_a_value_that_is_too_long_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(json_list, "MAX_VALUE_CHARS", 100)
+    path = write(tmp_path, json.dumps({"data": ["a" * 50, "b" * 1000]}))
+    reading = read_json_list(path, key="data")
+    assert next(reading) == "a" * 50
+    with pytest.raises(DataError, match=r"list\.json .*a value has over 100 characters"):
+        next(reading)
+
+
+@pytest.mark.usefixtures("_small_reads")
 def test_members_come_before_the_file_has_been_read(tmp_path):
     members = read_json_list(
         write(tmp_path, '{"data": [{"a": "long text"}, 123456789, x'), key="data"

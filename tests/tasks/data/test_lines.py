@@ -1,4 +1,5 @@
 import gzip
+import tracemalloc
 
 import pytest
 from hypothesis import given, settings
@@ -7,6 +8,7 @@ from hypothesis import strategies as st
 from elmore.errors import DataError
 from elmore.tasks.data import lines
 from elmore.tasks.data.lines import read_lines, refuse_none
+from elmore.text import files
 
 
 def test_only_a_line_feed_ends_a_line(tmp_path):
@@ -23,6 +25,30 @@ def test_lines_longer_than_what_is_read_at_once(tmp_path_factory, texts):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(lines, "_BYTES_AT_ONCE", 3)
         assert [text for _, text in read_lines(path)] == ["first", *texts]
+
+
+@pytest.mark.parametrize("num_at_once", [3, 1000])
+def test_a_line_that_is_too_long_is_named(tmp_path, monkeypatch, num_at_once):
+    monkeypatch.setattr(files, "MAX_LINE_BYTES", 20)
+    monkeypatch.setattr(lines, "_BYTES_AT_ONCE", num_at_once)
+    path = tmp_path / "text"
+    for end in (b"", b"\n", b"\nb\n"):
+        path.write_bytes(b"a\n" + b"b" * 20 + end)
+        assert [len(line) for _, line in read_lines(path)][:2] == [1, 20]
+        path.write_bytes(b"a\n" + b"b" * 21 + end)
+        with pytest.raises(DataError, match=r"text, line 2: .*20 bytes"):
+            list(read_lines(path))
+
+
+def test_an_endless_line_takes_little_memory(tmp_path):
+    path = tmp_path / "text.gz"
+    path.write_bytes(gzip.compress(bytes(100_000_000), 9))
+    tracemalloc.start()
+    with pytest.raises(DataError, match=r"text\.gz, line 1"):
+        list(read_lines(path))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 4 * files.MAX_LINE_BYTES
 
 
 def test_a_byte_that_is_not_utf8_is_told_by_its_line(tmp_path):

@@ -100,6 +100,7 @@ def make_no_embedder(model):
 
 def test_a_frozen_bilm_computes_on_the_device_asked_for(place, monkeypatch):
     """Weights can be moved to torch's meta device on any machine, though it cannot compute."""
+    monkeypatch.setattr("elmore.tasks.fit.fit.read_device", torch.device)
     monkeypatch.setattr("elmore.tasks.fit.elmo.Embedder", make_no_embedder)
     with pytest.raises(EmbedderMade) as made:
         place.fit("elsewhere", "elmo.where=input", SHORT, device="meta")
@@ -108,6 +109,7 @@ def test_a_frozen_bilm_computes_on_the_device_asked_for(place, monkeypatch):
 
 def test_a_loaded_task_computes_layers_on_the_device_asked_for(place, monkeypatch):
     place.fit("on-cpu", "elmo.where=input", SHORT)
+    monkeypatch.setattr("elmore.tasks.fit.folder.read_device", torch.device)
     monkeypatch.setattr("elmore.tasks.fit.folder.Embedder", make_no_embedder)
     with pytest.raises(EmbedderMade) as made:
         load_task_model(place.folder / "on-cpu", device="meta")

@@ -1,13 +1,26 @@
 """A saved task loads to the same predictions, or says in a sentence why it does not."""
 
 import json
+import os
 import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
+import huggingface_hub
 import pytest
+import torch
+from safetensors.torch import load_file, save_file
 
 from elmore.errors import ConfigError, ElmoreError, ModelError
 from elmore.pretrain.stopping import StoppedError
 from elmore.tasks.fit.folder import load_task_model
+from elmore.tasks.fit.model import TaskModel, find_shapes
+from elmore.tasks.fit.settings import load_settings
+from elmore.tasks.inputs.word_table import ChosenWords
+from elmore.tasks.kinds.table import KINDS
 from tests import tiny
 from tests.tasks.fit.made_up import Place, Watcher
 
@@ -90,6 +103,13 @@ def test_a_missing_or_damaged_file_is_told(copy, name):
         {"settings": {}},
         {"settings": {"kind": "unheard"}},
         {"elmo": 3, "where": "input"},
+        {"elmo": {"name": 3, "is_inside": False, "fingerprint": "x"}, "where": "input"},
+        {"labels": "AB"},
+        {"labels": [1, 2]},
+        {"num_trained_words": 10**9},
+        {"num_trained_words": 1},
+        {"num_trained_words": True},
+        {"words_dim": 1.5},
     ],
 )
 def test_settings_that_are_not_of_a_task_are_told(copy, change):
@@ -104,6 +124,121 @@ def test_settings_that_are_not_of_a_task_are_told(copy, change):
     path.write_text("[")
     with pytest.raises(ModelError, match=r"settings.json is not JSON"):
         load_task_model(copy)
+
+
+def change_settings(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
+    path = folder / "settings.json"
+    content = json.loads(path.read_text())
+    change(content)
+    path.write_text(json.dumps(content))
+
+
+def test_a_label_that_comes_twice_is_refused(copy):
+    change_settings(copy, lambda content: content["labels"].__setitem__(0, content["labels"][1]))
+    with pytest.raises(ModelError, match=r"the label 'A2' is listed twice.*fit it again"):
+        load_task_model(copy)
+
+
+def test_weights_that_are_not_numbers_are_refused(copy):
+    weights = load_file(copy / "weights.safetensors")
+    name, weight = next(iter(weights.items()))
+    for number in (float("nan"), float("inf")):
+        changed = weight.clone()
+        changed.view(-1)[0] = number
+        save_file({**weights, name: changed}, copy / "weights.safetensors")
+        with pytest.raises(ModelError, match="not finite"):
+            load_task_model(copy)
+
+
+def test_a_task_without_words_is_loaded(place):
+    """As one that reads ELMo vectors only: its list of words is an empty file."""
+    place.fit("no words", SHORT, "words.min_count=1000", "elmo.where=input")
+    assert (place.folder / "no words" / "words.txt").read_bytes() == b""
+    assert load_task_model(place.folder / "no words").words.words == []
+
+
+def test_a_folder_never_makes_elmore_ask_the_hub(place, tmp_path, monkeypatch):
+    asked = []
+
+    def fetch(hub_id: str, **_options: Any) -> str:
+        asked.append(hub_id)
+        return str(place.model)
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", fetch)
+    folder = shutil.copytree(place.folder / "elmo", tmp_path / "received")
+    change_settings(folder, lambda content: content["elmo"].update(name="somebody/bilm"))
+    with pytest.raises(ModelError, match=r"'somebody/bilm'.*--elmo somebody/bilm"):
+        load_task_model(folder)
+    assert asked == []
+    assert load_task_model(folder, elmo="somebody/bilm").mixes
+    assert asked == ["somebody/bilm"]
+
+
+SIZES = {
+    "words_dim": lambda content: content.update(words_dim=1 << 20),
+    "hidden_dim": lambda content: content["settings"]["task"].update(hidden_dim=20_000),
+    "num_layers": lambda content: content["settings"]["task"].update(num_layers=100),
+    "filters": lambda content: content["settings"]["characters"].update(
+        num_filters=100_000, embedding_dim=1000
+    ),
+    "labels": lambda content: content.update(labels=[f"{number:x}" for number in range(60_000)]),
+    "spans": lambda content: content.update(
+        labels=[f"B-{number:x}" for number in range(60_000)],
+        settings={**content["settings"], "kind": "roles", "task": {"hidden_dim": 1}},
+    ),
+}
+LOAD_ALL = """
+import resource, sys
+from pathlib import Path
+from elmore.errors import ElmoreError
+from elmore.tasks.fit.folder import load_task_model
+load_task_model(sys.argv[1] + "/whole")
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+for folder in sorted(Path(sys.argv[1]).iterdir()):
+    try:
+        load_task_model(folder)
+        print("loaded", folder.name)
+    except ElmoreError as error:
+        assert len(str(error)) < 800, error
+    grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024
+    if grown > 32:
+        print(folder.name, "took", grown, "MB")
+        before += grown * 1024
+"""
+
+
+def test_declared_sizes_take_no_memory_and_pipes_are_not_waited_for(place, tmp_path):
+    def copy_to(name: str) -> Path:
+        return shutil.copytree(place.folder / "plain", tmp_path / name)
+
+    copy_to("whole")
+    for name, change in SIZES.items():
+        change_settings(copy_to(name), change)
+    for name in ("words.txt", "weights.safetensors", "settings.json"):
+        pipe = copy_to(f"pipe for {name}") / name
+        pipe.unlink()
+        os.mkfifo(pipe)
+    done = subprocess.run(
+        [sys.executable, "-c", LOAD_ALL, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,  # opening a pipe that nobody writes to would wait forever
+        env={**os.environ, "PYTHONPATH": "src"},
+    )
+    assert (done.returncode, done.stdout) == (0, "loaded whole\n"), done.stderr[-2000:]
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_every_task_has_the_shapes_that_its_settings_call_for(kind):
+    """What is compared with the weights before any is read, of tasks of every kind."""
+    settings = load_settings(kind, changes=["elmo.where=none", "words.dim=4"])
+    labels = {"entities": ("iob2", "PER"), "roles": ("O", "B-A0")}.get(kind, ("a", "b"))
+    words = ChosenWords(words=["a"], vectors=torch.zeros(3, 4), num_trained=3)
+    model = TaskModel(settings, labels=labels, words=words, layers=None)
+    weights = model.network.state_dict()
+    shapes = find_shapes(settings, labels=labels, words=words, layers=None)
+    assert shapes == {name: tuple(weight.shape) for name, weight in weights.items()}
 
 
 def test_a_device_that_is_not_there_is_told(place):

@@ -10,6 +10,8 @@ from elmore.errors import DataError
 from elmore.text.files import open_text, read_bytes
 
 _BYTES_AT_ONCE = 2**20
+# One member of the list, or one value beside it; an article of SQuAD has under a million.
+MAX_VALUE_CHARS = 2**26
 _WHITESPACE = " \t\r\n"
 # The longest escape and the longest literal, -Infinity, are no longer; cut off, they are an error
 # so far before the end of what has been read.
@@ -99,7 +101,10 @@ class _JsonText:
 
     def _grow(self) -> bool:
         """Read on, twice as much as is kept, so that parsing anew takes linear time in all."""
-        num_bytes = max(_BYTES_AT_ONCE, 2 * (len(self._text) - self._place))
+        num_kept = len(self._text) - self._place
+        if num_kept > MAX_VALUE_CHARS:
+            raise self._refuse(f"a value has over {MAX_VALUE_CHARS:,} characters", self._place)
+        num_bytes = max(_BYTES_AT_ONCE, 2 * num_kept)
         chunk = read_bytes(self._stream, num_bytes, name=str(self._path))
         try:
             more = self._decoder.decode(chunk, final=not chunk)
@@ -118,5 +123,5 @@ class _JsonText:
     def _refuse(self, problem: str, place: int) -> DataError:
         return DataError(
             f"{self._path} is not the JSON wanted (character {self._num_dropped + place + 1}: "
-            f"{problem}); mend the file, or give one of SQuAD's form"
+            f"{problem}); fix the file, or give one of SQuAD's form"
         )

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import BinaryIO, TypeVar
 
 from elmore.errors import DataError
+from elmore.text import files
 from elmore.text.files import open_text, read_bytes
 
 _BYTES_AT_ONCE = 2**20
@@ -77,12 +78,18 @@ def _advise(line: bytes) -> str:
 
 
 def _split(stream: BinaryIO, *, name: str) -> Iterator[bytes]:
+    """Yield the lines of a stream; refuse one that is too long before the rest of it is read."""
     parts: list[bytes] = []
+    line_number, num_bytes = 1, 0
     while chunk := read_bytes(stream, _BYTES_AT_ONCE, name=name):
-        first, *others = chunk.split(b"\n")
-        parts.append(first)
-        for other in others:
-            yield b"".join(parts)
-            parts = [other]
+        for place, part in enumerate(chunk.split(b"\n")):
+            if place > 0:
+                yield b"".join(parts)
+                parts, num_bytes = [], 0
+                line_number += 1
+            parts.append(part)
+            num_bytes += len(part)
+            if num_bytes > files.MAX_LINE_BYTES:
+                raise files.make_long_line_error(name, line_number)
     if rest := b"".join(parts):
         yield rest

@@ -6,6 +6,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from elmore.atomic_file import refuse_broken_links
+from elmore.device import read_device
 from elmore.errors import ConfigError, DataError, DataWarning
 from elmore.tasks.data.parts import Parts
 from elmore.tasks.fit.batches import draw_examples
@@ -129,6 +131,8 @@ def run_comparison(
 
     Data that looks wrong is an `ImplausibleDataError` unless `accept`.
     """
+    refuse_broken_links(folder)
+    read_device(device)  # before the data are read
     if folder.is_dir() and any(folder.iterdir()) and not (folder / RUNS).is_dir():
         raise DataError(f"{folder} has other files in it; name a new folder for the comparison")
     observer = observer or Silence()

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 
-from elmore.atomic_file import replace_file
+from elmore.atomic_file import make_folder, replace_file
 from elmore.errors import ConfigError, DataError
 from elmore.pretrain.finetune import StartingPoint, finetune_model, load_start, make_settings
 from elmore.pretrain.finish import REPORT
@@ -84,6 +84,7 @@ def transfer(
     run = folder / "run"
     if (finished := _find_finished(run)) is not None:
         return finished
+    make_folder(folder)
     with replace_file(folder / ABOUT) as temporary:
         write_json(temporary, _describe(text, elmo=elmo))
     start = _load(source)

@@ -10,9 +10,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from elmore.atomic_file import replace_file
+from elmore.atomic_file import refuse_broken_links, replace_file
+from elmore.device import read_device
 from elmore.errors import DataError, DataWarning
-from elmore.pretrain.pretrain import read_device
 from elmore.pretrain.stopping import stopping_at_once
 from elmore.tasks.data.lines import shorten
 from elmore.tasks.data.parts import Parts
@@ -93,6 +93,7 @@ def fit_task(
     Data that looks wrong, such as typos among labels, is an `ImplausibleDataError` unless
     `accept`. `data` is what `parts` hold, where a caller has read and checked it already.
     """
+    refuse_broken_links(Path(folder))
     folder = Path(folder).resolve()  # what is kept must be found from any place
     settings = settings.with_whole_paths()
     observer = observer or Silence()

@@ -5,27 +5,33 @@ it read the task's text before. Any other biLM is named only, and its hash kept:
 same would give other vectors.
 """
 
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file
 
 from elmore.atomic_file import replace_file
+from elmore.config import MAX_DIM, check_range
+from elmore.device import read_device
 from elmore.embed.embedder import Embedder
-from elmore.errors import ConfigError, DataError, ModelError
+from elmore.errors import DataError, ElmoreError, ModelError
 from elmore.pretrain.checkpoint import load_into, save_tensors
-from elmore.pretrain.pretrain import read_device
-from elmore.tasks.fit.model import TaskModel
+from elmore.tasks.fit.model import TaskModel, find_shapes
 from elmore.tasks.fit.settings import ElmoPlace, ElmoTraining, FitSettings, read_settings
 from elmore.tasks.inputs.layer_source import LayerSource, LiveLayers
+from elmore.tasks.inputs.token_batch import NUM_SPECIAL_ROWS
 from elmore.tasks.inputs.trained_layers import TrainedLayers
 from elmore.tasks.inputs.word_table import ChosenWords
-from elmore.text.vocabulary import read_entries, write_entries
+from elmore.tasks.task import Labels
+from elmore.text.vocabulary import write_entries
+from elmore.weights.hub import HUB_ID
 from elmore.weights.json_file import read_json, write_json
 from elmore.weights.loading import load_model
+from elmore.weights.model_folder import read_list, read_tensors
 
 FORMAT = 1
 SETTINGS, WORDS, WEIGHTS = "settings.json", "words.txt", "weights.safetensors"
@@ -74,30 +80,65 @@ def save_task_model(model: TaskModel, folder: Path, *, elmo: ElmoSource | None) 
 def load_task_model(
     folder: str | Path, *, elmo: str | None = None, device: str = "cpu"
 ) -> TaskModel:
-    """Load a trained task network; `elmo` says where its biLM is now, if it has moved."""
+    """Load a trained task network; `elmo` says where its biLM is now, if it has moved.
+
+    A hub id is looked up only if `elmo` is one: a folder alone never makes elmore ask the hub.
+    """
     folder = Path(folder)
     place = read_device(device)
     if not (folder / SETTINGS).is_file():
         raise ModelError(f"{folder} has no trained task (no {SETTINGS}); {_suggest(folder)}")
     content = read_json(folder / SETTINGS)
-    try:
-        if content["format"] != FORMAT:
-            raise ModelError(f"{folder} has format {content['format']!r:.20}; update elmore")
+    if content.get("format") != FORMAT:
+        raise ModelError(f"{folder} has format {content.get('format')!r:.20}; update elmore")
+    with _explaining_damage(folder):
         settings = read_settings(content["settings"])
-        labels = tuple(map(str, content["labels"]))
-        words = read_entries(folder / WORDS)
-        vectors = torch.zeros(2 + len(words), content["words_dim"])
-        chosen = ChosenWords(words=words, vectors=vectors, num_trained=content["num_trained_words"])
-        layers = _find_layers(settings, content["elmo"], folder, elmo=elmo, device=place)
-        model = TaskModel(settings, labels=labels, words=chosen, layers=layers, device=place)
-        load_into(model.network, load_file(folder / WEIGHTS))
-    except (ConfigError, DataError, SafetensorError, OSError, *_WRONG_CONTENT) as error:
-        reason = " ".join(str(error).split())  # torch's are several lines
-        raise ModelError(
-            f"{folder} is damaged or no trained task ({reason:.200}); fit it again"
-        ) from error
+        labels = _read_labels(content["labels"])
+        words = _read_words(folder, content)
+    layers = _find_layers(settings, content.get("elmo"), folder, elmo=elmo, device=place)
+    with _explaining_damage(folder):
+        shapes = find_shapes(settings, labels=labels, words=words, layers=layers)
+        weights = read_tensors(folder / WEIGHTS, shapes, settings=SETTINGS)
+        # The weights are there, so memory for them may be taken.
+        words = replace(words, vectors=torch.zeros(words.vectors.shape))
+        model = TaskModel(settings, labels=labels, words=words, layers=layers, device=place)
+        load_into(model.network, weights)
     model.network.eval()
     return model
+
+
+@contextmanager
+def _explaining_damage(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except (ElmoreError, *_WRONG_CONTENT) as error:
+        reason = " ".join(str(error).split())  # torch's are several lines
+        # Of an error of ours, what is wrong: the remedy is another here.
+        reason = reason.rpartition("; ")[0] or reason
+        raise ModelError(
+            f"{folder} is damaged or is not a trained task ({reason:.300}); copy it again, or fit "
+            "it again"
+        ) from error
+
+
+def _read_labels(values: Any) -> Labels:
+    if not isinstance(values, list) or not all(isinstance(label, str) for label in values):
+        raise DataError(f"the labels are {values!r:.60}, not a list of strings")
+    for label, number in Counter(values).items():
+        if number > 1:
+            raise DataError(f"the label {label!r:.60} is listed twice")
+    return tuple(values)
+
+
+def _read_words(folder: Path, content: dict[str, Any]) -> ChosenWords:
+    """Read the words; their vectors have a shape, and no memory yet."""
+    words = read_list(folder / WORDS)
+    num_rows = NUM_SPECIAL_ROWS + len(words)
+    check_range("words_dim", content["words_dim"], 0, MAX_DIM)
+    num_trained = content["num_trained_words"]
+    check_range("num_trained_words", num_trained, NUM_SPECIAL_ROWS, num_rows)
+    vectors = torch.empty(num_rows, content["words_dim"], device="meta")
+    return ChosenWords(words=words, vectors=vectors, num_trained=num_trained)
 
 
 def _suggest(folder: Path) -> str:
@@ -107,25 +148,36 @@ def _suggest(folder: Path) -> str:
 
 
 def _find_layers(
-    settings: FitSettings,
-    source: dict[str, Any] | None,
-    folder: Path,
-    *,
-    elmo: str | None,
-    device: torch.device,
+    settings: FitSettings, source: Any, folder: Path, *, elmo: str | None, device: torch.device
 ) -> LayerSource | None:
     if settings.elmo.where is ElmoPlace.NONE or source is None:
         return None
     if settings.elmo.training is ElmoTraining.TASK:
         return TrainedLayers(load_model(folder / ELMO).eval())  # `TaskModel` moves it
-    name = elmo or (str(folder / source["name"]) if source["is_inside"] else source["name"])
+    with _explaining_damage(folder):
+        name, fingerprint = _read_source(source, folder)
     try:
-        loaded = load_model(name)
+        loaded = load_model(elmo or name)
     except ModelError as error:
+        if elmo is None and name is not None and HUB_ID.fullmatch(str(name)):
+            raise ModelError(
+                f"{folder} was fitted with the biLM {str(name)!r}, which is not a folder here; "
+                f"to get it from the Hugging Face hub, add --elmo {name}"
+            ) from error
         raise ModelError(f"the biLM of {folder} is missing: {error} (--elmo)") from error
-    if loaded.fingerprint() != source["fingerprint"]:
+    if loaded.fingerprint() != fingerprint:
         raise ModelError(
-            f"the biLM {name or 'of elmore'} is not the one that {folder} was fitted with; name "
-            "that one (--elmo), or fit again"
+            f"the biLM {elmo or name or 'of elmore'} is not the one that {folder} was fitted with; "
+            "name that one (--elmo), or fit again"
         )
     return LiveLayers(Embedder(loaded.to(device)), settings.elmo.precision)
+
+
+def _read_source(source: Any, folder: Path) -> tuple[Path | None, str]:
+    """Return where the biLM was, and its hash; a path, since only a string can be a hub id."""
+    name = source["name"]
+    if name is not None and not isinstance(name, str):
+        raise DataError(f"the name of the biLM is {name!r:.60}, not a string")
+    if name is None:
+        return None, source["fingerprint"]
+    return (folder / name if source["is_inside"] else Path(name)), source["fingerprint"]

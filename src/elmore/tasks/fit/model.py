@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import torch
 from torch import Tensor
 
 from elmore.errors import ConfigError, DataError
+from elmore.model.empty_network import without_weights
 from elmore.tasks.fit.batches import sort_batches
 from elmore.tasks.fit.settings import ElmoPlace, FitSettings
 from elmore.tasks.inputs.char_filters import CharFilters
@@ -146,6 +148,17 @@ class TaskModel:
         """How many numbers are learned, without those of the biLM."""
         weights = (weight for weight in self.network.parameters() if weight.requires_grad)
         return sum(weight.numel() for weight in weights)
+
+
+def find_shapes(
+    settings: FitSettings, *, labels: Labels, words: ChosenWords, layers: LayerSource | None
+) -> dict[str, tuple[int, ...]]:
+    """Return the name and shape of every weight of such a network, without making any."""
+    with without_weights():
+        empty = replace(words, vectors=torch.empty(words.vectors.shape))
+        tokens = build_token_input(settings, words=empty, layers=layers)
+        network: Any = make_task(settings).build(tokens, labels=labels)
+    return {name: tuple(weight.shape) for name, weight in network.state_dict().items()}
 
 
 def make_task(settings: FitSettings) -> Task:

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from elmore.atomic_file import explaining_write_errors, hold_lock, replace_file
+from elmore.atomic_file import explaining_write_errors, hold_lock, make_folder, replace_file
 from elmore.errors import ConfigError, DataError
 from elmore.tasks.data.parts import Files, Parts
 from elmore.tasks.fit.folder import DOMAIN, ELMO, SETTINGS, WEIGHTS, WORDS
@@ -81,8 +81,8 @@ def hold_folder(folder: Path) -> Iterator[None]:
     if folder.is_dir() and not (folder / PLAN).is_file() and list_others(folder):
         raise DataError(f"{folder} has other files in it; name a new or empty folder")
     missing = [place for place in (folder, *folder.parents) if not place.exists()]
+    make_folder(folder)
     with explaining_write_errors(folder):
-        folder.mkdir(parents=True, exist_ok=True)
         release = hold_lock(folder / LOCK)
     try:
         yield

@@ -13,6 +13,9 @@ from elmore.errors import DataError
 from elmore.tasks.metrics.spans import OUTSIDE
 from elmore.tasks.metrics.tag_schemes import TagScheme
 
+# The rules take this number squared, in memory and for each token; tasks have some hundred labels.
+MAX_LABELS = 4096
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TagRules:
@@ -79,6 +82,11 @@ def find_transitions(labels: Sequence[str], *, scheme: TagScheme) -> TagRules:
     >>> rules.follows.tolist()[0]
     [True, True, False]
     """
+    if len(labels) > MAX_LABELS:
+        raise DataError(
+            f"there are {len(labels):,} labels, and tags that mark spans may have {MAX_LABELS:,}; "
+            "use fewer types of spans"
+        )
     letters = _find_letters(scheme)
     tags = [_split(label, letters=letters, scheme=scheme) for label in labels]
     starts = [letter not in letters.going_on for letter, _ in tags]

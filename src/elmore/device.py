@@ -1,0 +1,51 @@
+"""The device that a user names, checked before anything is loaded or computed."""
+
+import os
+
+import torch
+
+from elmore.errors import ConfigError
+
+# What torch raises for a device that it does not know, or cannot use here.
+_REFUSALS = (RuntimeError, AssertionError, AttributeError, ImportError, TypeError)
+
+
+def read_device(name: str | torch.device) -> torch.device:
+    """Return where to compute; under torchrun each process takes a GPU of its own."""
+    try:
+        device = torch.device(name)
+    except _REFUSALS:
+        raise _refuse(name, "torch knows no such device") from None
+    if device.type == "meta":
+        raise _refuse(name, "it has no memory for numbers")
+    if device.type == "cuda":
+        return _read_cuda(name, device)
+    if device.type == "mps" and not torch.backends.mps.is_available():
+        raise _refuse(name, "this machine or this torch has no Metal support")
+    try:
+        torch.zeros(1, device=device).sum().item()
+    except _REFUSALS:
+        raise _refuse(name, "this machine or this torch does not support it") from None
+    return device
+
+
+def _read_cuda(name: str | torch.device, device: torch.device) -> torch.device:
+    if not torch.backends.cuda.is_built():
+        raise _refuse(name, "this torch has no CUDA support")
+    if not torch.cuda.is_available():
+        raise _refuse(name, "torch finds no GPU that it can use")
+    rank = None if device.index is not None else os.environ.get("LOCAL_RANK")
+    if rank is not None:
+        device = torch.device("cuda", int(rank))
+    elif device.index is None:
+        device = torch.device("cuda", torch.cuda.current_device())
+    number = torch.cuda.device_count()
+    if device.index >= number:
+        raise _refuse(name, f"torch finds {number} GPU{'s' * (number > 1)} here, numbered from 0")
+    if rank is not None:
+        torch.cuda.set_device(device)
+    return device
+
+
+def _refuse(name: str | torch.device, reason: str) -> ConfigError:
+    return ConfigError(f"cannot compute on device {str(name)!r:.60}: {reason}; use cpu")

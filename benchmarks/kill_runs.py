@@ -22,8 +22,8 @@ from pathlib import Path
 import torch
 
 from benchmarks.machine import describe_machine
-from elmore.pretrain.checkpoint import Checkpoints
-from elmore.pretrain.metrics import METRICS, read_metrics
+from elmore.jobs.checkpoint import Checkpoints
+from elmore.lm.metrics import METRICS, read_metrics
 
 TIMES = ("seconds", "tokens_per_second")
 

@@ -23,8 +23,8 @@ import torch
 from benchmarks.sentences import Sentences, load_sentences
 from benchmarks.timing import Contestant, take_turns
 from elmore.embed.embedder import Embedder, load
-from elmore.tasks.inputs.layer_cache import LayerCache
-from elmore.tasks.inputs.layer_source import LayerPrecision, LayerSource, LiveLayers
+from elmore.embed.layer_cache import LayerCache
+from elmore.embed.layer_source import LayerPrecision, LayerSource, LiveLayers
 
 LIVE = "live"
 

@@ -26,9 +26,9 @@ import torch
 from benchmarks.machine import describe_machine
 from benchmarks.pretraining_parts import Case, ElmoreRun, PlainRun
 from benchmarks.pretraining_plot import draw_curves
-from elmore.atomic_file import replace_file
-from elmore.pretrain.sample import sample_documents
-from elmore.read.documents import Document
+from elmore.corpus.sample import sample_documents
+from elmore.files.atomic import replace_file
+from elmore.text.batches import Document
 
 ADAMW = (
     "optimizer.name=adamw",

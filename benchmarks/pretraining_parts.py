@@ -10,18 +10,17 @@ from pathlib import Path
 import torch
 
 from benchmarks.plain_trainer import Method, PlainNegatives, PlainTrainer, PlainWindow
+from elmore.corpus.corpus import Corpus, open_corpus
+from elmore.lm.distributed import Group
+from elmore.lm.network import make_model, make_softmax
+from elmore.lm.objective import NEGATIVES_KEY, choose_sampler
+from elmore.lm.perplexity import LossTotals, measure_losses
+from elmore.lm.settings import OptimizerSettings, PretrainSettings, load_settings
+from elmore.lm.streams import Streams
+from elmore.lm.trainer import Trainer, count_steps
 from elmore.model.random_numbers import make_generator
 from elmore.model.word_softmax import WordSoftmax
-from elmore.pretrain.corpus import Corpus, open_corpus
-from elmore.pretrain.distributed import Group
-from elmore.pretrain.network import make_model, make_softmax
-from elmore.pretrain.objective import NEGATIVES_KEY, choose_sampler
-from elmore.pretrain.perplexity import LossTotals, measure_losses
-from elmore.pretrain.settings import OptimizerSettings, PretrainSettings, load_settings
-from elmore.pretrain.streams import Streams
-from elmore.pretrain.trainer import Trainer, count_steps
-from elmore.read.documents import Document
-from elmore.text.batches import NUM_MARKERS
+from elmore.text.batches import NUM_MARKERS, Document
 from elmore.weights.elmo_model import ElmoModel, new_model
 
 CONFIGS = Path(__file__).parents[1] / "configs"

@@ -32,9 +32,9 @@ from benchmarks.plain_trainer import PlainNegatives, PlainTrainer, PlainWindow
 from benchmarks.pretraining_parts import Case, ElmoreRun, Windows
 from benchmarks.python_share import StageClock
 from benchmarks.timing import Contestant, take_turns
-from elmore.pretrain.distributed import Group
-from elmore.pretrain.pretrain import NoObserver
-from elmore.pretrain.run import Run, set_threads
+from elmore.lm.distributed import Group
+from elmore.lm.pretrain import NoObserver
+from elmore.lm.run import Run, set_threads
 
 ELMORE, PLAIN, PEERS = "elmore", "plain PyTorch", "peers' method"
 # Stages of a run that are not the step itself; the first two come and go by the clock.

@@ -15,11 +15,11 @@ from pathlib import Path
 from torch import Tensor
 
 from elmore.config import StatePolicy
+from elmore.corpus.corpus import open_corpus
+from elmore.corpus.sample import sample_documents, sample_stretches
+from elmore.lm.perplexity import measure_losses
+from elmore.lm.rest_state import compute_rest_state
 from elmore.model.state import repeat_state
-from elmore.pretrain.corpus import open_corpus
-from elmore.pretrain.perplexity import measure_losses
-from elmore.pretrain.rest_state import compute_rest_state
-from elmore.pretrain.sample import sample_documents, sample_stretches
 from elmore.text.files import guess_form, read_sentences
 from elmore.weights.language_model import LanguageModel, load_language_model
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from elmore.cli.evaluate import group_documents, limit_sentences
 from elmore.embed.embedder import Embedder
-from elmore.pretrain.perplexity import LossTotals, measure_losses
+from elmore.lm.perplexity import LossTotals, measure_losses
 from elmore.text.files import guess_form, read_sentences
 from elmore.weights.elmo_model import ElmoModel
 from elmore.weights.language_model import load_language_model

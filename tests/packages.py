@@ -50,7 +50,7 @@ QUICK_TESTS = (
     "tests/kernels/test_library.py",
     "tests/weights/test_loading.py",
     "tests/embed/test_embedder.py",
-    "tests/pretrain/test_settings.py",
+    "tests/lm/test_settings.py",
     "tests/cli/test_convert_and_info.py",
 )
 MOST_SECONDS = 600

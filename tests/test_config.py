@@ -4,17 +4,9 @@ from typing import Any
 
 import pytest
 
-from elmore.config import (
-    CharacterConfig,
-    LSTMConfig,
-    ModelConfig,
-    StatePolicy,
-    check_number,
-    check_positive,
-    check_share,
-    read_section,
-)
+from elmore.config import CharacterConfig, LSTMConfig, ModelConfig, StatePolicy
 from elmore.errors import ConfigError
+from elmore.settings import check_number, check_positive, check_share, read_section
 from tests import tiny
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import elmore
 from elmore.explore.neighbors import collect_contexts
-from elmore.pretrain.scoring import fill_gap
+from elmore.lm.scoring import fill_gap
 from elmore.text.files import TextForm, read_sentences
 from elmore.weights import loading
 from elmore.weights.language_model import load_language_model

@@ -9,10 +9,10 @@ import pytest
 
 import elmore
 from elmore.config import StatePolicy
-from elmore.pretrain.network import complete_config
-from elmore.pretrain.perplexity import measure_losses
-from elmore.pretrain.scoring import GAP, fill_gap
-from elmore.pretrain.settings import load_settings
+from elmore.lm.network import complete_config
+from elmore.lm.perplexity import measure_losses
+from elmore.lm.scoring import GAP, fill_gap
+from elmore.lm.settings import load_settings
 from elmore.weights.language_model import load_language_model
 from recipes.tiny.make_text import Grammar, make_sentences
 from tests.tiny import TRAINED_MODEL

@@ -7,13 +7,7 @@ import pytest
 import torch
 
 from elmore.build import build_bilm
-from elmore.config import (
-    CharacterConfig,
-    LSTMConfig,
-    ModelConfig,
-    Units,
-    WordConfig,
-)
+from elmore.config import CharacterConfig, LSTMConfig, ModelConfig, Units, WordConfig
 from elmore.weights.elmo_model import ElmoModel
 
 # Reference models of other programs are not part of the project; tests that need them skip.

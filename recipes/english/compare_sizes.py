@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from elmore.pretrain.metrics import METRICS, read_metrics
+from elmore.lm.metrics import METRICS, read_metrics
 
 
 def describe(name: str, run: Path, branch: Path, results: Path) -> dict[str, Any]:

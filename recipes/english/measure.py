@@ -20,15 +20,16 @@ import numpy as np
 import elmore
 from elmore.config import StatePolicy
 from elmore.embed.embedder import Embedder
-from elmore.pretrain.perplexity import measure_losses
-from elmore.read.documents import Document, zero_state
-from elmore.tasks import layer_views, nearest_sense
-from elmore.tasks.nearest_sense import SenseSums, SenseUse, find_static_uses, find_uses
-from elmore.tasks.neighbor_agreement import WordUse, collect_word_uses, measure_agreement
-from elmore.tasks.sense_data import SenseSentence, read_first_senses, read_sense_sentences
-from elmore.tasks.tagged_data import TaggedSentence, read_tagged
-from elmore.tasks.word_vectors import WordVectors, read_word_vectors
+from elmore.lm.perplexity import measure_losses
+from elmore.probes import layer_views, nearest_sense
+from elmore.probes.nearest_sense import SenseSums, SenseUse, find_static_uses, find_uses
+from elmore.probes.neighbor_agreement import WordUse, collect_word_uses, measure_agreement
+from elmore.probes.sense_data import SenseSentence, read_first_senses, read_sense_sentences
+from elmore.probes.tagged_data import TaggedSentence, read_tagged
+from elmore.read.documents import zero_state
+from elmore.text.batches import Document
 from elmore.text.files import TextForm, read_sentences
+from elmore.text.word_vectors import WordVectors, read_word_vectors
 from elmore.weights.language_model import load_language_model
 
 WORDS = ("bank", "play", "spring", "bat", "match", "light")

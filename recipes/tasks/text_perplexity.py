@@ -10,7 +10,7 @@ from itertools import chain
 from pathlib import Path
 
 from elmore.config import StatePolicy
-from elmore.pretrain.perplexity import measure_losses
+from elmore.lm.perplexity import measure_losses
 from elmore.tasks.fit.model import make_task
 from elmore.tasks.fit.settings import load_settings
 from elmore.weights.language_model import load_language_model

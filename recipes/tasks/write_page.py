@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from elmore.tasks.report.drawing import make_figure, plot_settings, to_svg
-from elmore.tasks.report.layers import LayerRow, find_layer_rows, name_layer
-from elmore.tasks.report.plot_layers import draw_row
-from elmore.tasks.report.plot_sample_efficiency import draw_sample_efficiency
-from elmore.tasks.report.result_files import read_comparison
-from elmore.tasks.report.results import Comparison
-from elmore.tasks.report.summary import Cell, summarize
-from elmore.tasks.report.wording import (
+from elmore.compare.drawing import make_figure, plot_settings, to_svg
+from elmore.compare.layers import LayerRow, find_layer_rows, name_layer
+from elmore.compare.plot_layers import draw_row
+from elmore.compare.plot_sample_efficiency import draw_sample_efficiency
+from elmore.compare.result_files import read_comparison
+from elmore.compare.results import Comparison
+from elmore.compare.summary import Cell, summarize
+from elmore.compare.wording import (
     NOTHING,
     format_interval,
     format_mean,

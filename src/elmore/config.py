@@ -1,13 +1,12 @@
 """Every setting of a model: frozen dataclasses, checked when made, kept as JSON by the weights."""
 
-import difflib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
-from types import NoneType, UnionType
-from typing import Any, get_args
+from typing import Any
 
 from elmore.errors import ConfigError
+from elmore.settings import check_fields, check_range, is_number, read_choice, read_section
 
 FORMAT = 1
 # Far above any model that was published; a number past it is a damaged or hostile file.
@@ -226,7 +225,7 @@ class ModelConfig:
             characters=_optional_section(CharacterConfig, "characters", settings),
             words=_optional_section(WordConfig, "words", settings),
             about=read_section(About, "about", settings.pop("about", {})),
-            **_known(cls, "the model's settings", settings),
+            **check_fields(cls, "the model's settings", settings),
         )
 
 
@@ -243,102 +242,6 @@ def _upgrade(settings: dict[str, Any]) -> dict[str, Any]:
 def _optional_section(section: type, name: str, settings: dict[str, Any]) -> Any:
     values = settings.pop(name, None)
     return None if values is None else read_section(section, name, values)
-
-
-def read_section(section: type, name: str, values: Any) -> Any:
-    """Build one dataclass from an object of JSON or TOML, naming what does not fit."""
-    if not isinstance(values, Mapping):
-        raise ConfigError(f"'{name}' is {values!r:.60}; it must be an object of settings")
-    try:
-        return section(**_known(section, f"'{name}'", values))
-    except TypeError as error:
-        raise ConfigError(f"'{name}' lacks a setting: {error}") from error
-
-
-def _known(section: type, place: str, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return `values` if each is a field of `section` and of a plain type."""
-    names = [item.name for item in fields(section)]
-    for key in values:
-        if key not in names:
-            close = difflib.get_close_matches(str(key), names, n=1)
-            hint = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(names)}"
-            raise ConfigError(f"unknown setting {key!r:.60} in {place}; {hint}")
-    for item in fields(section):
-        if item.name in values and not _fits(values[item.name], item.type):
-            raise ConfigError(
-                f"setting {item.name!r} in {place} is {values[item.name]!r:.60}; "
-                f"it must be {_name_type(item.type)}"
-            )
-    return dict(values)
-
-
-def _name_type(annotation: Any) -> str:
-    """Return what a value must be, for somebody who writes TOML."""
-    names = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
-    if isinstance(annotation, UnionType):
-        kinds = [kind for kind in get_args(annotation) if kind is not NoneType]
-        return " or ".join(map(_name_type, kinds))
-    return names.get(annotation, getattr(annotation, "__name__", str(annotation)))
-
-
-def _fits(value: Any, annotation: Any) -> bool:
-    """Tell whether a JSON value may stand for a field; the dataclasses check ranges."""
-    if isinstance(annotation, UnionType):
-        return any(_fits(value, kind) for kind in get_args(annotation))
-    if annotation is float:
-        return is_number(value)
-    if annotation is int:
-        return isinstance(value, int) and not isinstance(value, bool)
-    if annotation in (bool, str, NoneType):
-        return isinstance(value, annotation)
-    return value is not None  # a choice, a list or pairs, which their dataclass reads
-
-
-def is_number(value: Any) -> bool:
-    """Tell whether a value is a number that single precision holds."""
-    return (
-        isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < MAX_NUMBER
-    )
-
-
-def read_choice(name: str, value: Any, kind: type[StrEnum]) -> StrEnum:
-    """Return one of the kind's names, whether given as such or as a string."""
-    try:
-        return kind(value)
-    except ValueError:
-        known = ", ".join(kind)
-        raise ConfigError(f"{name} is {value!r:.60}; choose one of: {known}") from None
-
-
-# Numbers as large as this are bounds for the machine's sake, which nobody need know.
-_NO_BOUND = 1 << 40
-
-
-def check_range(name: str, value: Any, least: int, most: int) -> None:
-    """Refuse what is not a whole number within bounds."""
-    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
-        is_too_large = isinstance(value, int) and value > most
-        is_bounded = most < _NO_BOUND or is_too_large
-        bounds = f"from {least} to {most}" if is_bounded else f"from {least} on"
-        raise ConfigError(f"{name} is {value!r:.60}; give a whole number {bounds}")
-
-
-def check_positive(name: str, value: Any) -> None:
-    """Refuse what is not a number above 0."""
-    if not is_number(value) or value <= 0:
-        raise ConfigError(f"{name} is {value!r:.60}; give a number above 0")
-
-
-def check_number(name: str, value: Any, *, least: float, most: float | None = None) -> None:
-    """Refuse what is not a number within bounds."""
-    if not is_number(value) or value < least or (most is not None and value > most):
-        bounds = f"from {least:g} on" if most is None else f"from {least:g} to {most:g}"
-        raise ConfigError(f"{name} is {value!r:.60}; give a number {bounds}")
-
-
-def check_share(name: str, value: Any) -> None:
-    """Refuse what cannot be dropped out: all, or more."""
-    check_number(name, value, least=0, most=0.99)
 
 
 def _read_filters(filters: Any) -> tuple[tuple[int, int], ...]:

@@ -6,9 +6,9 @@ import pytest
 from torch.testing import assert_close
 
 from benchmarks.pretraining_parts import Case, ElmoreRun, PlainRun, find_learning_rate
-from elmore.pretrain.sample import sample_documents
-from elmore.pretrain.settings import OptimizerSettings, read_settings
-from tests.pretrain.memory_corpus import make_corpus
+from elmore.corpus.sample import sample_documents
+from elmore.lm.settings import OptimizerSettings, read_settings
+from tests.corpus.memory_corpus import make_corpus
 
 pytestmark = pytest.mark.filterwarnings("ignore:LSTM with projections is not supported")
 

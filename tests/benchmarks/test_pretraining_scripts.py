@@ -7,8 +7,8 @@ import pytest
 
 from benchmarks import pretraining_curves, pretraining_speed
 from benchmarks.pretraining_parts import Case
-from elmore.pretrain.prepare import prepare_corpus
-from elmore.pretrain.prepare_settings import PrepareSettings
+from elmore.corpus.prepare import prepare_corpus
+from elmore.corpus.settings import PrepareSettings
 
 pytestmark = pytest.mark.filterwarnings("ignore:LSTM with projections is not supported")
 

@@ -3,8 +3,8 @@
 import sys
 
 from benchmarks import rest_states
-from tests.pretrain.corpora import prepare
-from tests.pretrain.slow_language_model import DOCUMENTS, make_language_model
+from tests.corpus.corpora import prepare
+from tests.lm.slow_language_model import DOCUMENTS, make_language_model
 
 TEXT = "\n\n".join("\n".join(map(" ".join, document)) for document in DOCUMENTS) + "\n"
 

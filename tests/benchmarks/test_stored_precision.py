@@ -9,7 +9,7 @@ import torch
 from benchmarks import stored_precision
 from elmore.embed.embedder import Embedder
 from tests import tiny
-from tests.pretrain.slow_language_model import DOCUMENTS, SENTENCES, make_language_model
+from tests.lm.slow_language_model import DOCUMENTS, SENTENCES, make_language_model
 
 TEXT = "\n\n".join("\n".join(map(" ".join, document)) for document in DOCUMENTS) + "\n"
 

@@ -4,13 +4,13 @@ import pytest
 
 from elmore.cli.evaluate import group_documents, limit_sentences
 from elmore.config import StatePolicy
-from elmore.pretrain.perplexity import measure_losses
-from elmore.pretrain.prepare import prepare_corpus
-from elmore.pretrain.prepare_settings import PrepareSettings
+from elmore.corpus.prepare import prepare_corpus
+from elmore.corpus.settings import PrepareSettings
+from elmore.lm.perplexity import measure_losses
 from elmore.read.documents import zero_state
 from elmore.text.files import TextForm
 from tests import tiny
-from tests.pretrain.slow_language_model import DOCUMENTS, make_language_model
+from tests.lm.slow_language_model import DOCUMENTS, make_language_model
 
 TEXT = "\n\n".join("\n".join(map(" ".join, document)) for document in DOCUMENTS) + "\n"
 

@@ -7,7 +7,7 @@ import pytest
 from elmore.cli import options
 from tests.cli.small_tasks import SMALL, assert_refused
 from tests.cli.test_plot import write_run
-from tests.pretrain.corpora import make_documents, prepare, write_tokenized
+from tests.corpus.corpora import make_documents, prepare, write_tokenized
 from tests.tasks.fit.made_up import Place
 
 TASK = ["tags", "--data", "data", *SMALL]

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from elmore.pretrain.corpus import open_corpus
+from elmore.corpus.corpus import open_corpus
 
 
 @pytest.fixture
@@ -93,7 +93,7 @@ def test_an_interruption_says_how_to_go_on(texts, elmore_command, monkeypatch):
     def interrupt(*arguments, **settings):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("elmore.pretrain.prepare.make_shards", interrupt)
+    monkeypatch.setattr("elmore.corpus.prepare.make_shards", interrupt)
     result = elmore_command("prepare", "a.txt", "--out", "c")
     assert (result.status, result.err) == (
         130,

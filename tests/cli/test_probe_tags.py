@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from elmore.embed.embedder import load
-from elmore.tasks.layer_views import TaggedParts, score_views
-from elmore.tasks.linear_probe import ProbeSettings
-from elmore.tasks.tagged_data import read_tagged
-from elmore.tasks.word_vectors import read_word_vectors
+from elmore.probes.layer_views import TaggedParts, score_views
+from elmore.probes.linear_probe import ProbeSettings
+from elmore.probes.tagged_data import read_tagged
+from elmore.text.word_vectors import read_word_vectors
 from tests import tiny
 
 SENTENCES = {

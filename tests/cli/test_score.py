@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from elmore.pretrain.scoring import fill_gap, score_sentences
-from tests.pretrain.slow_language_model import SENTENCES, make_language_model
+from elmore.lm.scoring import fill_gap, score_sentences
+from tests.lm.slow_language_model import SENTENCES, make_language_model
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 
 from elmore.cli.training_display import TrainingDisplay
-from elmore.pretrain.metrics import HeldoutResult, RunProgress
+from elmore.lm.metrics import HeldoutResult, RunProgress
 
 
 def progress(step, *, loss=5.0, perplexity=None, seconds_left=100.0):

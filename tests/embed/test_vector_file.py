@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from elmore.atomic_file import hold_lock
 from elmore.embed.vector_file import (
     SentenceVectors,
     VectorHeader,
@@ -22,6 +21,7 @@ from elmore.embed.vector_file import (
     write_vector_file,
 )
 from elmore.errors import DataError, MissingExtraError
+from elmore.files.atomic import hold_lock
 
 SUFFIXES = [".h5", ".parquet", ".npz"]
 

@@ -19,7 +19,7 @@ from elmore.weights.language_model import load_language_model
 from elmore.weights.loading import load_model
 from elmore.weights.model_folder import find_store
 from tests import tiny
-from tests.pretrain.slow_language_model import make_language_model
+from tests.lm.slow_language_model import make_language_model
 from tests.weights import peer_files
 
 

@@ -15,7 +15,7 @@ from elmore.weights.bilm_tf import write_bilm_tf
 from elmore.weights.language_model import LanguageModel, find_model, load_language_model
 from elmore.weights.loading import load_model
 from tests import tiny
-from tests.pretrain.slow_language_model import WORDS, make_language_model
+from tests.lm.slow_language_model import WORDS, make_language_model
 from tests.weights import peer_files
 from tests.weights.refusals import assert_refused
 

@@ -88,17 +88,17 @@ def compare(
         config=config,
         changes=changes or [],
     )
-    from elmore.tasks.fit.compare import (  # noqa: PLC0415  brings torch
+    from elmore.compare.compare import (  # noqa: PLC0415  brings torch
         PlannedRun,
         plan_runs,
         run_comparison,
         summarize,
     )
+    from elmore.compare.report_folder import write_report  # noqa: PLC0415
+    from elmore.compare.text_table import write_table  # noqa: PLC0415
     from elmore.tasks.fit.elmo import ElmoChoice  # noqa: PLC0415
     from elmore.tasks.fit.model import make_task  # noqa: PLC0415
     from elmore.tasks.fit.plan import REPORT  # noqa: PLC0415
-    from elmore.tasks.report.report_folder import write_report  # noqa: PLC0415
-    from elmore.tasks.report.text_table import write_table  # noqa: PLC0415
     from elmore.weights.loading import load_model  # noqa: PLC0415
 
     folder = out or Path(f"compare-{settings.kind}")

@@ -17,7 +17,7 @@ from elmore.errors import DataError
 from elmore.text.language import Language
 
 if TYPE_CHECKING:
-    from elmore.pretrain.perplexity import LossTotals
+    from elmore.lm.perplexity import LossTotals
 
 Document = list[list[str]]
 
@@ -144,8 +144,8 @@ def _describe(totals: "LossTotals") -> dict[str, Any]:
 
 def _open_corpus(folder: str, part: Part, *, by_source: bool) -> dict[str, Iterator[list[str]]]:
     """Return the sentences of a part, under no name; or of each source, under its own."""
-    from elmore.pretrain.corpus import open_corpus  # noqa: PLC0415  brings numpy
-    from elmore.pretrain.sources import split_by_input  # noqa: PLC0415
+    from elmore.corpus.corpus import open_corpus  # noqa: PLC0415  brings numpy
+    from elmore.corpus.sources import split_by_input  # noqa: PLC0415
 
     corpus = open_corpus(Path(folder))
     whole = corpus.heldout if part is Part.HELDOUT else corpus.train
@@ -191,8 +191,8 @@ def _measure(
     initial: Initial,
     device: str,
 ) -> dict[str, "LossTotals"]:
-    from elmore.device import read_device  # noqa: PLC0415  brings torch
-    from elmore.pretrain.perplexity import measure_losses  # noqa: PLC0415
+    from elmore.jobs.device import read_device  # noqa: PLC0415  brings torch
+    from elmore.lm.perplexity import measure_losses  # noqa: PLC0415
     from elmore.read.documents import zero_state  # noqa: PLC0415
     from elmore.weights.language_model import load_language_model  # noqa: PLC0415
 

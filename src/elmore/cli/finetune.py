@@ -14,15 +14,15 @@ from elmore.cli.prepare import find_sources, show_progress
 from elmore.cli.pretrain import Changes, Restart, print_report, shown_once
 from elmore.cli.stops import how_to_go_on, telling_of_stops
 from elmore.cli.training_display import TrainingDisplay
+from elmore.corpus.settings import PrepareSettings
 from elmore.errors import ConfigError, ElmoreError
-from elmore.pretrain.prepare_settings import PrepareSettings
-from elmore.pretrain.settings import apply_change
+from elmore.settings import apply_change
 from elmore.text.files import TextForm
 from elmore.text.language import Language
 
 if TYPE_CHECKING:
-    from elmore.pretrain.corpus import Corpus
-    from elmore.pretrain.finetune import FinetuneReport, StartingPoint
+    from elmore.corpus.corpus import Corpus
+    from elmore.lm.finetune import FinetuneReport, StartingPoint
 
 CORPUS, WORDS = "corpus", "words.txt"
 
@@ -97,14 +97,14 @@ def finetune(
         if change.startswith("model."):
             raise ConfigError(f"--set {change}: the model is what it is; leave it as it was")
         apply_change(values, change)
-    from elmore.device import read_device  # noqa: PLC0415  brings torch
-    from elmore.pretrain.corpus import open_corpus  # noqa: PLC0415  brings numpy
-    from elmore.pretrain.finetune import (  # noqa: PLC0415  brings torch
+    from elmore.corpus.corpus import open_corpus  # noqa: PLC0415  brings numpy
+    from elmore.jobs.device import read_device  # noqa: PLC0415  brings torch
+    from elmore.lm.finetune import (  # noqa: PLC0415  brings torch
         finetune_model,
         load_start,
         make_settings,
     )
-    from elmore.pretrain.run import check_run_folder  # noqa: PLC0415
+    from elmore.lm.run import check_run_folder  # noqa: PLC0415
 
     check_run_folder(out)
     _check_out(out, model)
@@ -177,10 +177,10 @@ def _prepare(
     """Prepare the domain's text with the model's words and its own."""
     from dataclasses import replace  # noqa: PLC0415
 
-    from elmore.atomic_file import replace_file  # noqa: PLC0415
-    from elmore.pretrain.enough_text import check_enough_text  # noqa: PLC0415
-    from elmore.pretrain.prepare import prepare_corpus  # noqa: PLC0415
-    from elmore.pretrain.run import lock_run  # noqa: PLC0415
+    from elmore.corpus.prepare import prepare_corpus  # noqa: PLC0415
+    from elmore.files.atomic import replace_file  # noqa: PLC0415
+    from elmore.lm.enough_text import check_enough_text  # noqa: PLC0415
+    from elmore.lm.run import lock_run  # noqa: PLC0415
     from elmore.text.vocabulary import write_entries  # noqa: PLC0415
 
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from elmore import atomic_file
 from elmore.config import Precision, StatePolicy
 from elmore.errors import DataError
+from elmore.files import atomic
 from elmore.text.files import TextForm, guess_form, read_sentences
 from elmore.text.language import Language
 
@@ -99,7 +99,7 @@ MaxSentenceTokens = Annotated[
 def check_out(out: Path | None) -> Path | None:
     """Refuse a path that is probably mistyped, before any work is done."""
     if out is not None:
-        atomic_file.check_out(out)
+        atomic.check_out(out)
     return out
 
 

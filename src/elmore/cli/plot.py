@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from elmore.atomic_file import replace_file
 from elmore.cli import options
 from elmore.cli.training_display import format_count, format_perplexity
 from elmore.errors import DataError, MissingExtraError
 from elmore.explore.training_curves import By, Curve, RunCurves, read_curves
+from elmore.files.atomic import replace_file
 from elmore.wording import count
 
 if TYPE_CHECKING:

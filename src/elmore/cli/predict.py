@@ -141,7 +141,7 @@ def _open(out: Path | None) -> Iterator[TextIO]:
         with _printing() as file:
             yield file
         return
-    from elmore.atomic_file import replace_file  # noqa: PLC0415
+    from elmore.files.atomic import replace_file  # noqa: PLC0415
 
     # A lone surrogate, which JSON may hold and UTF-8 may not, becomes the escape that JSON has.
     with (

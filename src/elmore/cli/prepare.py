@@ -11,16 +11,16 @@ import typer
 
 from elmore.cli import options
 from elmore.cli.progress import showing_status
+from elmore.corpus.settings import BadBytesPolicy, PrepareSettings
 from elmore.errors import DataError
-from elmore.pretrain.prepare_settings import BadBytesPolicy, PrepareSettings
-from elmore.pretrain.settings import TrainingSettings
+from elmore.lm.settings import TrainingSettings
 from elmore.text.files import TextForm, find_files
 from elmore.text.language import Language
 from elmore.wording import count
 
 if TYPE_CHECKING:
-    from elmore.pretrain.corpus import Corpus
-    from elmore.pretrain.prepare_progress import PrepareProgress
+    from elmore.corpus.corpus import Corpus
+    from elmore.corpus.progress import PrepareProgress
 
 _DEFAULTS = PrepareSettings()
 
@@ -142,7 +142,7 @@ def prepare(
         bad_bytes=bad_bytes,
     )
     sources, heldout_sources = find_sources(text), find_sources(heldout_text or [])
-    from elmore.pretrain.prepare import prepare_corpus  # noqa: PLC0415  brings numpy
+    from elmore.corpus.prepare import prepare_corpus  # noqa: PLC0415  brings numpy
 
     try:
         with show_progress() as on_progress:
@@ -182,7 +182,7 @@ def _is_given(context: typer.Context, name: str) -> bool:
 
 def _verify(folder: Path, *, as_json: bool) -> None:
     """Read a whole corpus; print that it is sound, or raise what is damaged."""
-    from elmore.pretrain.corpus import check_corpus  # noqa: PLC0415  brings numpy
+    from elmore.corpus.corpus import check_corpus  # noqa: PLC0415  brings numpy
 
     with showing_status("checking") as show:
         corpus = check_corpus(
@@ -245,7 +245,7 @@ def show_progress() -> Iterator[Any]:
 
 def _report(corpus: "Corpus", *, as_json: bool) -> None:
     """Print what the corpus has."""
-    from elmore.pretrain.enough_text import find_shortage  # noqa: PLC0415  brings numpy
+    from elmore.lm.enough_text import find_shortage  # noqa: PLC0415  brings numpy
 
     about = corpus.about
     shortage = find_shortage(corpus, window=TrainingSettings().window)

@@ -12,11 +12,12 @@ import typer
 from elmore.cli import options
 from elmore.cli.stops import how_to_go_on, telling_of_stops
 from elmore.cli.training_display import TrainingDisplay, format_seconds
-from elmore.pretrain.settings import PretrainSettings, find_config, load_settings
+from elmore.lm.settings import PretrainSettings, load_settings
+from elmore.settings import find_config
 from elmore.wording import count
 
 if TYPE_CHECKING:
-    from elmore.pretrain.finish import RunReport
+    from elmore.lm.finish import RunReport
 
 Changes = Annotated[
     list[str] | None,
@@ -104,7 +105,7 @@ def run_training(
     as_json: bool,
 ) -> None:
     """Train, show how it goes, and tell what came of it."""
-    from elmore.pretrain.pretrain import pretrain_model  # noqa: PLC0415  brings torch
+    from elmore.lm.pretrain import pretrain_model  # noqa: PLC0415  brings torch
 
     display = TrainingDisplay()
     with telling_of_stops(otherwise=how_to_go_on(restart=restart)), shown_once(display):

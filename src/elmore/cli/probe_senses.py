@@ -16,8 +16,8 @@ from elmore.config import Precision
 from elmore.errors import DataError
 
 if TYPE_CHECKING:
-    from elmore.tasks.nearest_sense import Score, SenseUse, Views
-    from elmore.tasks.sense_data import Lemma, SenseSentence
+    from elmore.probes.nearest_sense import Score, SenseUse, Views
+    from elmore.probes.sense_data import Lemma, SenseSentence
 
 Rows = dict[str, dict[str, "Score"]]  # by view or baseline, then by test set
 
@@ -61,8 +61,8 @@ def probe_senses_command(
 
         elmore probe senses semcor.jsonl.xz one.data.xml two.data.xml --wordnet index.sense
     """
-    from elmore.tasks.sense_data import read_first_senses, read_sense_sentences  # noqa: PLC0415
-    from elmore.tasks.word_vectors import read_word_vectors  # noqa: PLC0415
+    from elmore.probes.sense_data import read_first_senses, read_sense_sentences  # noqa: PLC0415
+    from elmore.text.word_vectors import read_word_vectors  # noqa: PLC0415
 
     tests = {name: list(read_sense_sentences(path)) for name, path in _name_tests(test).items()}
     for name, sentences in tests.items():
@@ -80,7 +80,7 @@ def probe_senses_command(
         device=device,
         precision=precision,
     )
-    from elmore.tasks.nearest_sense import (  # noqa: PLC0415  brings torch
+    from elmore.probes.nearest_sense import (  # noqa: PLC0415  brings torch
         embed_sentences,
         find_static_uses,
         find_uses,
@@ -131,7 +131,7 @@ def _probe(
     first_senses: "dict[Lemma, str] | None",
 ) -> Rows:
     """Score baselines and views on every test; nothing if the training text has no senses."""
-    from elmore.tasks.nearest_sense import SenseSums, score_baselines, score_views  # noqa: PLC0415
+    from elmore.probes.nearest_sense import SenseSums, score_baselines, score_views  # noqa: PLC0415
 
     trained = SenseSums(find_uses(training))
     rows: Rows = {}

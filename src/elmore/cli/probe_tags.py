@@ -12,7 +12,7 @@ from elmore.cli.progress import showing_status
 from elmore.config import Precision
 
 if TYPE_CHECKING:
-    from elmore.tasks.layer_views import TagScore
+    from elmore.probes.layer_views import TagScore
 
 
 def probe_tags_command(
@@ -57,16 +57,16 @@ def probe_tags_command(
 
         elmore probe tags eng.train eng.testa eng.testb --column 2 --vectors glove.6B.50d.txt
     """
-    from elmore.tasks.tagged_data import read_tagged  # noqa: PLC0415  brings no torch yet
+    from elmore.probes.tagged_data import read_tagged  # noqa: PLC0415  brings no torch yet
 
     # What is wrong with the data should be known before a model is loaded.
     tagged = {
         part: read_tagged(path, column=column)
         for part, path in (("train", train), ("dev", dev), ("test", test))
     }
-    from elmore.tasks.layer_views import TaggedParts, score_views  # noqa: PLC0415  brings torch
-    from elmore.tasks.linear_probe import ProbeSettings  # noqa: PLC0415
-    from elmore.tasks.word_vectors import read_word_vectors  # noqa: PLC0415
+    from elmore.probes.layer_views import TaggedParts, score_views  # noqa: PLC0415  brings torch
+    from elmore.probes.linear_probe import ProbeSettings  # noqa: PLC0415
+    from elmore.text.word_vectors import read_word_vectors  # noqa: PLC0415
 
     words = read_word_vectors(vectors) if vectors is not None else None
     embedder = options.load_embedder(

@@ -14,7 +14,7 @@ from elmore.text.language import Language
 from elmore.text.tokens import split_tokens
 
 if TYPE_CHECKING:
-    from elmore.pretrain.scoring import GapFilling, SentenceScore
+    from elmore.lm.scoring import GapFilling, SentenceScore
     from elmore.weights.language_model import LanguageModel
 
 
@@ -71,7 +71,7 @@ def score(
     tokens = split_tokenized(given) if is_tokenized else split_tokens(given, language=language)
     if not tokens:
         raise DataError("the sentence has no tokens; give some text")
-    from elmore.pretrain.scoring import GAP, check_gap, fill_gap, score_sentences  # noqa: PLC0415
+    from elmore.lm.scoring import GAP, check_gap, fill_gap, score_sentences  # noqa: PLC0415
 
     if gap is None and GAP not in tokens:
         for found in score_sentences(_load(model, device), [tokens]):
@@ -89,14 +89,14 @@ def _score_text(
     if first is None:
         name = "standard input" if text == "-" else text
         raise DataError(f"{name} has no sentence to score; give a text that has some")
-    from elmore.pretrain.scoring import score_sentences  # noqa: PLC0415  brings torch
+    from elmore.lm.scoring import score_sentences  # noqa: PLC0415  brings torch
 
     for found in score_sentences(_load(model, device), chain([first], sentences)):
         _print_score(found, as_json=as_json)
 
 
 def _load(model: str | None, device: str) -> "LanguageModel":
-    from elmore.device import read_device  # noqa: PLC0415  brings torch
+    from elmore.jobs.device import read_device  # noqa: PLC0415  brings torch
     from elmore.weights.language_model import load_language_model  # noqa: PLC0415
 
     place = read_device(device)

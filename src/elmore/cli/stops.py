@@ -10,7 +10,7 @@ import typer
 @contextmanager
 def telling_of_stops(*, otherwise: str) -> Iterator[None]:
     """Print where a training stopped, or `otherwise` if that is not known; exit as shells do."""
-    from elmore.pretrain.stopping import StoppedError  # noqa: PLC0415  brings torch
+    from elmore.jobs.stopping import StoppedError  # noqa: PLC0415  brings torch
 
     try:
         yield

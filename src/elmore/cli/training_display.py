@@ -7,7 +7,7 @@ from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 from elmore.cli.log_lines import LogLines
-from elmore.pretrain.metrics import HeldoutResult, RunProgress
+from elmore.lm.metrics import HeldoutResult, RunProgress
 from elmore.wording import count
 
 if TYPE_CHECKING:

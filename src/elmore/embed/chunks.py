@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from elmore.atomic_file import explaining_write_errors, hold_lock, replace_file
 from elmore.embed.token_escapes import join_escaped, split_escaped
 from elmore.embed.vector_file import DAMAGE, SentenceVectors
 from elmore.errors import DataError
+from elmore.files.atomic import explaining_write_errors, hold_lock, replace_file
 
 FORMAT = 1
 

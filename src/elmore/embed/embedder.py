@@ -13,11 +13,11 @@ import numpy as np
 import torch
 
 from elmore.config import Precision, StatePolicy
-from elmore.device import read_device
 from elmore.embed.layer_choice import ALL, AVERAGE, LayerChoice, Layers
 from elmore.embed.origin import Origin, move_model
 from elmore.embed.vectors import Array, make_cutter, make_empty
 from elmore.errors import ConfigError, DataError, ModelError
+from elmore.jobs.device import read_device
 from elmore.model.packed_bilm import freeze
 from elmore.model.state import BiLMState, RowMemory
 from elmore.read.engine import Engine

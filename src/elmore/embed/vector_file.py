@@ -13,8 +13,8 @@ from typing import Any, Protocol, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from elmore.atomic_file import find_place, replace_file
 from elmore.errors import DataError
+from elmore.files.atomic import find_place, replace_file
 
 FORMAT = 1
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from elmore.errors import DataError
-from elmore.pretrain.metrics import METRICS, read_metrics
+from elmore.lm.metrics import METRICS, read_metrics
 
 # The smoothed loss is a mean over this part of the run's points to either side.
 SMOOTHED_PART = 1 / 60

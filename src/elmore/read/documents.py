@@ -4,7 +4,7 @@ Shapes: N tokens of a batch (markers included), D both directions of one layer.
 """
 
 import heapq
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import chain
 
 import torch
@@ -12,12 +12,10 @@ import torch
 from elmore.config import StatePolicy
 from elmore.model.state import BiLMState
 from elmore.read.batches import cut_windows
-from elmore.read.engine import Chain, Engine, ReadBatch, Tokens
+from elmore.read.engine import Chain, Engine, ReadBatch
 from elmore.read.reader import Reader
 from elmore.read.token_cache import TokenCache
-from elmore.text.batches import Speller
-
-Document = Sequence[Tokens]
+from elmore.text.batches import Document, Speller, Tokens
 
 NUM_LANES = 64
 TOKENS_PER_BATCH = 4096

@@ -5,7 +5,7 @@ A chain is what one LSTM state runs through: a single sentence, a document, a ro
 Shapes: L layers, N tokens of a batch (markers included), D both directions of one layer.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
@@ -21,9 +21,8 @@ from elmore.read.batch_pool import submit
 from elmore.read.batches import cut_batches
 from elmore.read.reader import Reader
 from elmore.read.token_cache import TokenCache
-from elmore.text.batches import NUM_MARKERS
+from elmore.text.batches import NUM_MARKERS, Tokens
 
-Tokens = Sequence[str]
 _Result = TypeVar("_Result")
 
 

@@ -8,8 +8,8 @@ from elmore.config import StatePolicy
 from elmore.errors import ConfigError, DataError
 from elmore.model.state import BiLMState, RowMemory, join
 from elmore.read.batches import chain_documents, cut_windows
-from elmore.read.engine import Chain, Engine, ReadBatch, Tokens
-from elmore.text.batches import refuse_string
+from elmore.read.engine import Chain, Engine, ReadBatch
+from elmore.text.batches import Tokens, refuse_string
 
 # Batches are cut from windows of this many, so that sentences of like length meet.
 BATCHES_IN_WINDOW = 4

@@ -16,6 +16,9 @@ from elmore.text.characters import Alphabet
 from elmore.text.tokens import parse_sentence
 from elmore.text.vocabulary import WordLookup
 
+Tokens = Sequence[str]
+Document = Sequence[Tokens]
+
 # The markers have the first two places among the distinct tokens of every batch.
 BEGIN, END = 0, 1
 NUM_MARKERS = 2

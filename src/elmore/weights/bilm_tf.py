@@ -7,9 +7,10 @@ from typing import Any
 import h5py
 import torch
 
-from elmore.atomic_file import replace_file
 from elmore.config import ModelConfig, Units
 from elmore.errors import ElmoreError, ModelError
+from elmore.files.atomic import replace_file
+from elmore.files.json_file import read_json, write_json
 from elmore.text.vocabulary import read_entries, write_entries
 from elmore.weights.bilm_tf_arrays import (
     WORD_TABLE,
@@ -23,7 +24,6 @@ from elmore.weights.bilm_tf_arrays import (
 from elmore.weights.bilm_tf_options import make_options, read_options
 from elmore.weights.elmo_model import ElmoModel, assemble_model
 from elmore.weights.hdf5_arrays import has_dataset, open_hdf5, read_arrays, write_arrays
-from elmore.weights.json_file import read_json, write_json
 
 HDF5_SUFFIXES = (".hdf5", ".h5")
 OPTIONS, TOKEN_EMBEDDINGS, VOCABULARY = "options.json", "token_embeddings.hdf5", "vocabulary.txt"

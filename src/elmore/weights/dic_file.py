@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from elmore.errors import ModelError
+from elmore.files.bounded_file import read_bounded
 from elmore.text.vocabulary import order_entries
-from elmore.weights.bounded_file import read_bounded
 
 MAX_BYTES = 1 << 30
 

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from elmore.errors import ModelError
+from elmore.files.json_file import read_json
 from elmore.weights.bilm_tf import HDF5_SUFFIXES, OPTIONS, TOKEN_EMBEDDINGS, read_bilm_tf
 from elmore.weights.elmo_model import ElmoModel
-from elmore.weights.json_file import read_json
 from elmore.weights.many_langs import read_many_langs
 from elmore.weights.model_source import ModelSource, find_source
 

@@ -16,13 +16,14 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from elmore.atomic_file import make_folder, refuse_broken_links, replace_file
 from elmore.build import weight_shapes
-from elmore.config import ModelConfig, Store, Units, read_choice
+from elmore.config import ModelConfig, Store, Units
 from elmore.errors import ConfigError, ModelError
+from elmore.files.atomic import make_folder, refuse_broken_links, replace_file
+from elmore.files.bounded_file import check_file
+from elmore.files.json_file import read_json, write_json
+from elmore.settings import read_choice
 from elmore.text.vocabulary import read_entries, write_entries
-from elmore.weights.bounded_file import check_file
-from elmore.weights.json_file import read_json, write_json
 from elmore.weights.model_card import GENERATED, write_card
 
 CONFIG, WEIGHTS, WORDS, CHARACTERS, CARD = (

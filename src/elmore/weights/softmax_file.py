@@ -11,15 +11,15 @@ from typing import Any
 
 from torch import Tensor
 
-from elmore.atomic_file import make_folder, replace_file
 from elmore.config import MAX_DIM, MAX_VOCABULARY
 from elmore.errors import ElmoreError, ModelError
+from elmore.files.atomic import make_folder, replace_file
+from elmore.files.bounded_file import check_file
+from elmore.files.json_file import read_json, write_json
 from elmore.model.adaptive_softmax import AdaptiveSoftmax
 from elmore.model.empty_network import without_weights
 from elmore.model.word_softmax import WordSoftmax
 from elmore.text.vocabulary import BEGIN_WORD, END_WORD, UNKNOWN_WORD, number_entries, write_entries
-from elmore.weights.bounded_file import check_file
-from elmore.weights.json_file import read_json, write_json
 from elmore.weights.model_folder import (
     check_entries,
     find_store,

@@ -9,12 +9,12 @@ import numpy as np
 import torch
 from safetensors.torch import load_file
 
-from elmore.pretrain.settings import apply_change
+from elmore.embed.layer_cache import LayerCache
+from elmore.settings import apply_change
 from elmore.tasks.data.parts import find_parts
 from elmore.tasks.fit.elmo import ElmoChoice
 from elmore.tasks.fit.fit import FitReport, fit_task
 from elmore.tasks.fit.settings import FitSettings, read_settings
-from elmore.tasks.inputs.layer_cache import LayerCache
 from tests import tiny
 
 NUM_TRAIN = 20

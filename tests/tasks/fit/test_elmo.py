@@ -4,11 +4,11 @@ import pytest
 import torch
 
 from elmore.embed.embedder import Embedder
+from elmore.embed.layer_source import LiveLayers
 from elmore.tasks.data.parts import find_parts
 from elmore.tasks.fit.data import read_data
 from elmore.tasks.fit.folder import load_task_model
 from elmore.tasks.fit.model import TaskModel, find_words, make_task
-from elmore.tasks.inputs.layer_source import LiveLayers
 from elmore.weights.loading import load_model
 from tests.tasks.fit.made_up import Place, Watcher, make_settings
 

@@ -15,7 +15,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from elmore.errors import ConfigError, ElmoreError, ModelError
-from elmore.pretrain.stopping import StoppedError
+from elmore.jobs.stopping import StoppedError
 from elmore.tasks.fit.folder import load_task_model
 from elmore.tasks.fit.model import TaskModel, find_shapes
 from elmore.tasks.fit.settings import load_settings

@@ -7,7 +7,7 @@ import traceback
 
 import pytest
 
-from tests.pretrain.processes import needs_fork
+from tests.lm.processes import needs_fork
 from tests.tasks.fit.made_up import Place, are_alike, without_times
 
 pytestmark = needs_fork

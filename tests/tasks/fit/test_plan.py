@@ -5,11 +5,11 @@ import shutil
 
 import pytest
 
-from elmore.atomic_file import hold_lock
 from elmore.errors import ConfigError, DataError, ElmoreError
-from elmore.pretrain.stopping import StoppedError
+from elmore.files.atomic import hold_lock
+from elmore.files.json_file import read_json
+from elmore.jobs.stopping import StoppedError
 from elmore.tasks.fit.plan import FORMAT, LOCK
-from elmore.weights.json_file import read_json
 from tests import tiny
 from tests.tasks.fit.made_up import Place, Watcher, are_alike, write_data
 

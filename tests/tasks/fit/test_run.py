@@ -5,7 +5,7 @@ import torch
 from safetensors.torch import load_file
 
 from elmore.errors import ConfigError, DataError, DataWarning
-from elmore.pretrain.stopping import StoppedError
+from elmore.jobs.stopping import StoppedError
 from elmore.tasks.fit import run as run_module
 from elmore.tasks.fit.model import TaskModel
 from elmore.tasks.fit.run import BEST_PATTERN

@@ -2,7 +2,7 @@ import torch
 from torch.testing import assert_close
 
 from elmore.embed.embedder import Embedder
-from elmore.tasks.inputs.layer_source import LiveLayers
+from elmore.embed.layer_source import LiveLayers
 from elmore.tasks.inputs.trained_layers import TrainedLayers
 from tests import tiny
 

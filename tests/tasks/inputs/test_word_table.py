@@ -6,7 +6,7 @@ import torch
 
 from elmore.tasks.inputs.token_batch import NO_TOKEN, NUM_SPECIAL_ROWS, UNKNOWN, TokenBatcher
 from elmore.tasks.inputs.word_table import WordTable, choose_words, learn_words
-from elmore.tasks.word_vectors import WordVectors
+from elmore.text.word_vectors import WordVectors
 
 VECTORS = WordVectors(
     words=("the", "bank", "of", "Seine", "river", "the"),

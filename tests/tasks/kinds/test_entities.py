@@ -4,8 +4,8 @@ import warnings
 import pytest
 import torch
 
-from elmore.config import read_section
 from elmore.errors import ConfigError, DataError, DataWarning
+from elmore.settings import read_section
 from elmore.tasks.data.columns import TaggedSentence
 from elmore.tasks.data.untagged import UntaggedForm
 from elmore.tasks.kinds.entities import EntitySettings, EntityTask

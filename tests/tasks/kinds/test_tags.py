@@ -1,8 +1,8 @@
 import pytest
 import torch
 
-from elmore.config import read_section
 from elmore.errors import ConfigError, DataError
+from elmore.settings import read_section
 from elmore.tasks.data.columns import TaggedSentence
 from elmore.tasks.kinds.tags import TagSettings, TagTask
 from tests.tasks.data.places import find_data

@@ -6,7 +6,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from elmore.tasks.data.example_store import ExampleStore
+from elmore.files.example_store import ExampleStore
 from elmore.tasks.data.lines import refuse_none
 from elmore.tasks.data.parts import Files, Parts
 from elmore.tasks.task import Task

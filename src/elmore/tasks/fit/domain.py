@@ -6,16 +6,16 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 
-from elmore.atomic_file import make_folder, replace_file
+from elmore.corpus.prepare import prepare_corpus
+from elmore.corpus.settings import PrepareSettings
 from elmore.errors import ConfigError, DataError
-from elmore.pretrain.finetune import StartingPoint, finetune_model, load_start, make_settings
-from elmore.pretrain.finish import REPORT
-from elmore.pretrain.prepare import prepare_corpus
-from elmore.pretrain.prepare_settings import PrepareSettings
-from elmore.pretrain.run import MODEL
+from elmore.files.atomic import make_folder, replace_file
+from elmore.files.json_file import read_json, write_json
+from elmore.lm.finetune import StartingPoint, finetune_model, load_start, make_settings
+from elmore.lm.finish import REPORT
+from elmore.lm.run import MODEL
 from elmore.text.files import TextForm
 from elmore.text.vocabulary import write_entries
-from elmore.weights.json_file import read_json, write_json
 
 # As the command `elmore finetune`: gentler than training from nothing.
 ROWS, LEARNING_RATE = 32, 0.001

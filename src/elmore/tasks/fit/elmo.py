@@ -10,13 +10,13 @@ from typing import Any
 import torch
 
 from elmore.embed.embedder import Embedder
+from elmore.embed.layer_cache import LayerCache
+from elmore.embed.layer_source import LayerSource
 from elmore.tasks.fit.data import TaskData, find_sentences
 from elmore.tasks.fit.domain import DomainText, check_start, check_text, transfer
 from elmore.tasks.fit.folder import DOMAIN, ElmoSource
 from elmore.tasks.fit.progress import FitObserver
 from elmore.tasks.fit.settings import ElmoPlace, ElmoSettings, ElmoTraining
-from elmore.tasks.inputs.layer_cache import LayerCache
-from elmore.tasks.inputs.layer_source import LayerSource
 from elmore.tasks.inputs.trained_layers import TrainedLayers
 from elmore.tasks.task import Task
 from elmore.weights.elmo_model import ElmoModel

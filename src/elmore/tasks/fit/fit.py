@@ -10,10 +10,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from elmore.atomic_file import refuse_broken_links, replace_file
-from elmore.device import read_device
 from elmore.errors import DataError, DataWarning
-from elmore.pretrain.stopping import stopping_at_once
+from elmore.files.atomic import refuse_broken_links, replace_file
+from elmore.files.json_file import read_json, write_json
+from elmore.jobs.device import read_device
+from elmore.jobs.stopping import stopping_at_once
 from elmore.tasks.data.lines import shorten
 from elmore.tasks.data.parts import Parts
 from elmore.tasks.fit.batches import draw_examples
@@ -37,10 +38,9 @@ from elmore.tasks.fit.progress import CurvePoint, FitObserver, FitProgress, Sile
 from elmore.tasks.fit.run import FitRun
 from elmore.tasks.fit.settings import FitSettings
 from elmore.tasks.inputs.word_table import ChosenWords
+from elmore.tasks.metrics.ratios import is_above_constant
 from elmore.tasks.metrics.tag_schemes import TagScheme
-from elmore.tasks.report.results import is_above_constant
 from elmore.tasks.task import Labels, Scores, Task
-from elmore.weights.json_file import read_json, write_json
 
 
 @dataclass(frozen=True, kw_only=True)

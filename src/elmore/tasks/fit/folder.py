@@ -14,22 +14,23 @@ from typing import Any
 
 import torch
 
-from elmore.atomic_file import replace_file
-from elmore.config import MAX_DIM, check_range
-from elmore.device import read_device
+from elmore.config import MAX_DIM
 from elmore.embed.embedder import Embedder
+from elmore.embed.layer_source import LayerSource, LiveLayers
 from elmore.errors import DataError, ElmoreError, ModelError
-from elmore.pretrain.checkpoint import load_into, save_tensors
+from elmore.files.atomic import replace_file
+from elmore.files.json_file import read_json, write_json
+from elmore.jobs.checkpoint import load_into, save_tensors
+from elmore.jobs.device import read_device
+from elmore.settings import check_range
 from elmore.tasks.fit.model import TaskModel, find_shapes
 from elmore.tasks.fit.settings import ElmoPlace, ElmoTraining, FitSettings, read_settings
-from elmore.tasks.inputs.layer_source import LayerSource, LiveLayers
 from elmore.tasks.inputs.token_batch import NUM_SPECIAL_ROWS
 from elmore.tasks.inputs.trained_layers import TrainedLayers
 from elmore.tasks.inputs.word_table import ChosenWords
 from elmore.tasks.task import Labels
 from elmore.text.vocabulary import write_entries
 from elmore.weights.hub import HUB_ID
-from elmore.weights.json_file import read_json, write_json
 from elmore.weights.loading import load_model
 from elmore.weights.model_folder import read_list, read_tensors
 

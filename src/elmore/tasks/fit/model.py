@@ -10,13 +10,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from elmore.embed.layer_source import LayerSource
 from elmore.errors import ConfigError, DataError
 from elmore.model.empty_network import without_weights
 from elmore.tasks.fit.batches import sort_batches
 from elmore.tasks.fit.settings import ElmoPlace, FitSettings
 from elmore.tasks.inputs.char_filters import CharFilters
 from elmore.tasks.inputs.elmo_vectors import ElmoVectors
-from elmore.tasks.inputs.layer_source import LayerSource
 from elmore.tasks.inputs.token_batch import TokenBatch, TokenBatcher
 from elmore.tasks.inputs.token_input import TokenInput
 from elmore.tasks.inputs.trained_layers import TrainedLayers
@@ -24,7 +24,7 @@ from elmore.tasks.inputs.word_table import ChosenWords, choose_words, learn_word
 from elmore.tasks.kinds.plain_inputs import check_iterable
 from elmore.tasks.kinds.table import KINDS
 from elmore.tasks.task import Labels, Scores, Task, TaskBatch
-from elmore.tasks.word_vectors import read_word_vectors
+from elmore.text.word_vectors import read_word_vectors
 
 # Examples that are looked at together, to put those of like length into one batch.
 EXAMPLES_AT_ONCE = 2000

@@ -8,13 +8,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from elmore.atomic_file import explaining_write_errors, hold_lock, make_folder, replace_file
 from elmore.errors import ConfigError, DataError
+from elmore.files.atomic import explaining_write_errors, hold_lock, make_folder, replace_file
+from elmore.files.json_file import read_json, write_json
 from elmore.tasks.data.parts import Files, Parts
 from elmore.tasks.fit.folder import DOMAIN, ELMO, SETTINGS, WEIGHTS, WORDS
 from elmore.tasks.fit.run import BEST_PATTERN, CHECKPOINTS
 from elmore.tasks.fit.settings import FitSettings, read_settings
-from elmore.weights.json_file import read_json, write_json
 
 FORMAT = 3
 PLAN, REPORT, LOCK = "plan.json", "report.json", ".lock"

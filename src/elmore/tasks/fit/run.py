@@ -12,9 +12,9 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from elmore.atomic_file import replace_file
 from elmore.errors import ConfigError, DataError
-from elmore.pretrain.checkpoint import (
+from elmore.files.atomic import replace_file
+from elmore.jobs.checkpoint import (
     Checkpoints,
     load_into,
     load_tensors,
@@ -22,7 +22,7 @@ from elmore.pretrain.checkpoint import (
     save_tensors,
     without_prefix,
 )
-from elmore.pretrain.stopping import StoppedError, StopRequest, listening
+from elmore.jobs.stopping import StoppedError, StopRequest, listening
 from elmore.tasks.fit.batches import shuffle_epoch
 from elmore.tasks.fit.data import TaskData
 from elmore.tasks.fit.model import TaskModel, find_batch_size

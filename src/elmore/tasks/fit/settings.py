@@ -1,26 +1,27 @@
 """Every setting of a task: read from TOML, changed by `--set`, kept beside the trained network."""
 
-import difflib
 import json
-import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from elmore.config import (
+from elmore.embed.layer_source import LayerPrecision
+from elmore.errors import ConfigError
+from elmore.settings import (
+    CONFIGS,
+    apply_change,
     check_number,
     check_positive,
     check_range,
+    check_sections,
     check_share,
     read_choice,
     read_section,
+    read_toml,
 )
-from elmore.errors import ConfigError
-from elmore.pretrain.settings import CONFIGS, apply_change
 from elmore.tasks.inputs.elmo_vectors import LayerUse
-from elmore.tasks.inputs.layer_source import LayerPrecision
 from elmore.tasks.kinds.table import KINDS, find_kind
 
 TASK_CONFIGS = CONFIGS / "tasks"
@@ -208,14 +209,7 @@ def load_settings(
     """Read a task's own file of settings, or another one, and then each `section.setting=value`."""
     kind = find_kind(kind).name
     path = config or TASK_CONFIGS / f"{kind}.toml"
-    try:
-        values = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ConfigError(f"cannot read {path}: {error.strerror}; check the path") from None
-    except UnicodeDecodeError:
-        raise ConfigError(f"{path} is not UTF-8; settings are TOML, in UTF-8") from None
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{path} is not TOML: {error}; {TASK_CONFIGS} has examples") from None
+    values = read_toml(path)
     settings = _read_from(str(path), values, kind=kind)
     if not changes:
         return settings
@@ -235,12 +229,7 @@ def _read_from(place: str, values: Mapping[str, Any], *, kind: str) -> FitSettin
 
 def read_settings(values: Mapping[str, Any]) -> FitSettings:
     """Check settings as TOML or JSON gives them."""
-    known = [item.name for item in fields(FitSettings)]
-    for name in values:
-        if name not in known:
-            close = difflib.get_close_matches(str(name), known, n=1)
-            hint = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(known[1:])}"
-            raise ConfigError(f"unknown section {name!r:.60}; {hint}")
+    check_sections(values, FitSettings)
     kind = KINDS.get(str(values.get("kind")))
     if kind is None:
         raise ConfigError(f"unknown task {values.get('kind')!r:.60}; known: {', '.join(KINDS)}")

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn.functional import embedding
 
 from elmore.tasks.inputs.token_batch import NO_TOKEN, NUM_SPECIAL_ROWS
-from elmore.tasks.word_vectors import WordVectors
+from elmore.text.word_vectors import WordVectors
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 

@@ -6,8 +6,9 @@ from typing import Any
 
 import torch
 
-from elmore.config import MAX_DIM, check_range, check_share, read_choice
+from elmore.config import MAX_DIM
 from elmore.errors import DataError
+from elmore.settings import check_range, check_share, read_choice
 from elmore.tasks.data.lines import shorten
 from elmore.tasks.kinds.plain_inputs import is_list, is_text, refuse_input
 from elmore.tasks.metrics.accuracy import find_largest_share, score_labels

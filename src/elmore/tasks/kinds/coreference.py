@@ -9,8 +9,9 @@ from typing import Any
 
 import torch
 
-from elmore.config import MAX_DIM, check_number, check_positive, check_range, check_share
+from elmore.config import MAX_DIM
 from elmore.errors import DataError
+from elmore.settings import check_number, check_positive, check_range, check_share
 from elmore.tasks.data.coreference import ClusteredDocument, SpokenSentence, read_documents
 from elmore.tasks.data.file_forms import FileForm, reads
 from elmore.tasks.data.lines import read_lines, refuse_none

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from elmore.config import read_choice
 from elmore.errors import ConfigError, DataError
+from elmore.settings import read_choice
 from elmore.tasks.data.columns import TaggedSentence, is_han, looks_numbered, read_columns
 from elmore.tasks.data.file_forms import FileForm, reads
 from elmore.tasks.data.untagged import UntaggedForm, read_untagged

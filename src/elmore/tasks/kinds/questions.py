@@ -14,8 +14,9 @@ from typing import Any
 
 import torch
 
-from elmore.config import MAX_DIM, check_range, check_share, read_choice
+from elmore.config import MAX_DIM
 from elmore.errors import DataError, DataWarning
+from elmore.settings import check_range, check_share, read_choice
 from elmore.tasks.data.answer_spans import Fit, Span, find_offsets
 from elmore.tasks.data.file_forms import FileForm, reads
 from elmore.tasks.data.lines import refuse_none

@@ -12,7 +12,8 @@ from typing import Any
 
 import torch
 
-from elmore.config import MAX_DIM, check_range, check_share
+from elmore.config import MAX_DIM
+from elmore.settings import check_range, check_share
 from elmore.tasks.data.file_forms import FileForm, reads
 from elmore.tasks.data.lines import shorten
 from elmore.tasks.data.role_columns import PREDICATE

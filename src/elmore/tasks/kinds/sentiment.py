@@ -12,8 +12,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from elmore.config import MAX_DIM, check_range, check_share, read_choice
+from elmore.config import MAX_DIM
 from elmore.errors import ConfigError
+from elmore.settings import check_range, check_share, read_choice
 from elmore.tasks.data.file_forms import TREE, FileForm, reads
 from elmore.tasks.data.lines import read_lines, refuse_none
 from elmore.tasks.data.trees import SENTIMENT_LABELS, LabelledTree, read_trees

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from elmore.config import MAX_DIM, check_range, check_share, read_choice
+from elmore.config import MAX_DIM
 from elmore.errors import ConfigError, DataError
+from elmore.settings import check_range, check_share, read_choice
 from elmore.tasks.data.columns import CONLLU_COLUMNS, TaggedSentence, read_columns, read_rows
 from elmore.tasks.data.file_forms import FileForm, reads
 from elmore.tasks.data.lines import has_suffix, shorten

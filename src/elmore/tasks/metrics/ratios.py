@@ -17,3 +17,12 @@ def f1(precision: float, recall: float) -> float:
     (0.6666666666666666, 0.0)
     """
     return divide(2 * precision * recall, precision + recall)
+
+
+# Scores that differ by less are the same number, computed in another order.
+_ROUNDING = 1e-6
+
+
+def is_above_constant(score: float, constant: float | None) -> bool | None:
+    """Tell whether a score in percent is above that of a constant prediction, if that is known."""
+    return None if constant is None else score > constant + _ROUNDING

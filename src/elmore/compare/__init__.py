@@ -1,0 +1,1 @@
+"""Comparisons with and without ELMo, and the report of what they found."""

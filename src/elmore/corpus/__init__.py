@@ -1,0 +1,1 @@
+"""Prepared corpora: text to shards, counts, an index and held-out parts."""

@@ -1,0 +1,138 @@
+"""What corpus.json and job.json say about how a corpus was made."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from elmore.corpus.folder import FILES, hash_file
+from elmore.corpus.index import PartTotals
+from elmore.corpus.settings import PrepareSettings
+from elmore.corpus.shard_workers import MAX_BAD_PLACES
+from elmore.corpus.shards import ShardFacts
+from elmore.corpus.summary import find_fingerprint
+from elmore.corpus.text_chunks import Source
+from elmore.errors import ConfigError
+from elmore.text.files import open_text
+from elmore.wording import count
+
+
+def describe_inputs(texts: Sequence[Source]) -> list[dict[str, Any]]:
+    """Return what identifies each text; a missing one is noticed now, before hours of work."""
+    if all(text.is_heldout for text in texts):
+        raise ConfigError("there is no text to prepare; name at least one file")
+    inputs = []
+    for text in texts:
+        with open_text(text.source):
+            pass
+        size = text.source.stat().st_size if isinstance(text.source, Path) else None
+        part = "heldout" if text.is_heldout else "train"
+        inputs.append({"name": text.name, "size": size, "form": str(text.form), "part": part})
+    return inputs
+
+
+def describe_job(inputs: list[dict[str, Any]], settings: PrepareSettings) -> dict[str, Any]:
+    """Return what the shards depend on; all else may still change while there is no corpus.json."""
+    return {
+        "inputs": inputs,
+        "language": str(settings.language),
+        "chunk_bytes": settings.chunk_bytes,
+    }
+
+
+def describe_settings(settings: PrepareSettings) -> dict[str, Any]:
+    """Return the settings as JSON has them, a given vocabulary with its checksum."""
+    content = asdict(settings)
+    if settings.vocabulary is not None:
+        checksum = hash_file(settings.vocabulary)
+        content["vocabulary"] = {"name": str(settings.vocabulary), "sha256": checksum}
+    return content
+
+
+def describe_corpus(
+    folder: Path,
+    facts: Sequence[ShardFacts],
+    *,
+    inputs: list[dict[str, Any]],
+    settings: PrepareSettings,
+    totals: Mapping[str, PartTotals],
+    num_words: int,
+    max_missed: int,
+) -> dict[str, Any]:
+    """Return what corpus.json says."""
+    files = {
+        name: {"bytes": (folder / name).stat().st_size, "sha256": hash_file(folder / name)}
+        for name in FILES
+    }
+    bad_bytes = _describe_bad_bytes(facts, inputs)
+    return {
+        "fingerprint": find_fingerprint(files, facts),
+        "settings": describe_settings(settings),
+        "inputs": inputs,
+        "vocabulary_size": num_words,
+        "parts": {part: _describe_part(part_totals) for part, part_totals in totals.items()},
+        "bad_bytes": bad_bytes,
+        "notes": _make_notes(
+            totals,
+            settings,
+            has_heldout_text=any(entry["part"] == "heldout" for entry in inputs),
+            bad_bytes=bad_bytes,
+            max_missed=max_missed,
+        ),
+        "files": files,
+        "shards": [asdict(shard) for shard in facts],
+    }
+
+
+def _describe_part(totals: PartTotals) -> dict[str, Any]:
+    share = totals.outside / totals.tokens if totals.tokens else 0.0
+    return {**asdict(totals), "outside_share": round(share, 6)}
+
+
+def _describe_bad_bytes(
+    facts: Sequence[ShardFacts], inputs: Sequence[dict[str, Any]]
+) -> dict[str, Any]:
+    places = (
+        f"{inputs[source_number]['name']}, line {line}: byte 0x{byte:02x}"
+        for shard in facts
+        for source_number, line, byte in shard.bad_places
+    )
+    return {
+        "replaced": sum(shard.num_bad for shard in facts),
+        "first_places": list(islice(places, MAX_BAD_PLACES)),
+    }
+
+
+def _make_notes(
+    totals: Mapping[str, PartTotals],
+    settings: PrepareSettings,
+    *,
+    has_heldout_text: bool,
+    bad_bytes: dict[str, Any],
+    max_missed: int,
+) -> list[str]:
+    """Return what the user should know, a sentence each."""
+    notes = []
+    if totals["heldout"].documents:
+        pass
+    elif has_heldout_text:
+        notes.append("nothing is held out, because there are no sentences in the held-out files")
+    elif settings.heldout:
+        notes.append(
+            "nothing is held out, because the text is one document; separate documents by blank "
+            "lines, end them with --document-sentences, or give --heldout-text"
+        )
+    if bad_bytes["replaced"]:
+        places = "; ".join(bad_bytes["first_places"])
+        notes.append(
+            "bytes that are not UTF-8 were replaced by U+FFFD "
+            f"{count(bad_bytes['replaced'], 'time')}, first in {places}"
+        )
+    if max_missed:
+        notes.append(
+            f"there are more than {settings.max_types:,} distinct tokens, so the rarest were "
+            "dropped while counting: the vocabulary was chosen as if words occurred up to "
+            f"{count(max_missed, 'time')} less often than they do"
+        )
+    return notes

@@ -1,0 +1,304 @@
+"""A part of a prepared corpus: what stands at any place of its text, read from shards.
+
+A shard is compared with its checksum before it is first read.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elmore.corpus.checks import find_shard_damage
+from elmore.corpus.folder import damaged, shard_path
+from elmore.corpus.shards import BEGIN, END, NUM_MARKERS, Shard, ShardFacts
+
+# Each open shard costs a file descriptor, of which systems allow a process a thousand or so.
+MAX_OPEN_SHARDS = 256
+DOCUMENT_BLOCK_SYMBOLS = 1 << 16
+
+# Hears how many shards have been checked, and of how many.
+OnShards = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lookup:
+    """What stands at some places of a part."""
+
+    tokens: list[str]  # the distinct ones, markers not among them
+    positions: NDArray[np.int64]  # 0 and 1 are the markers, k + 2 is tokens[k]
+    word_ids: NDArray[np.int64]  # in the vocabulary; the same shape
+
+
+class ShardFiles:
+    """The shards of a corpus, opened when needed, with the vocabulary ids of their types."""
+
+    def __init__(
+        self, folder: Path, facts: Sequence[ShardFacts], *, word_ids: NDArray[np.uint32]
+    ) -> None:
+        self._folder = folder
+        self._facts = facts
+        self._word_ids = word_ids
+        self._firsts = np.cumsum([0, *(shard.num_types + NUM_MARKERS for shard in facts)])
+        self._is_checked = [False] * len(facts)
+        self.open = lru_cache(maxsize=MAX_OPEN_SHARDS)(self._open)
+
+    def check(self, *, place: int, of: int, on_shard: OnShards) -> None:
+        """Check shards `place`, `place + of`, ... now, and rely on other processes for the rest."""
+        numbers = range(place, len(self._facts), of)
+        for num_done, number in enumerate(numbers):
+            on_shard(num_done, len(numbers))
+            self._check(number)
+        self._is_checked = [True] * len(self._facts)
+
+    def _open(self, number: int) -> Shard:
+        self._check(number)
+        return Shard(shard_path(self._folder, number))
+
+    def _check(self, number: int) -> None:
+        if not self._is_checked[number]:
+            damage = find_shard_damage(shard_path(self._folder, number), self._facts[number])
+            if damage is not None:
+                raise damaged(damage)
+            self._is_checked[number] = True
+
+    def word_ids(self, number: int) -> NDArray[np.uint32]:
+        """Return (T + 2,) the vocabulary's id for each symbol of a shard."""
+        return self._word_ids[self._firsts[number] : self._firsts[number + 1]]
+
+
+class CorpusPart:
+    """The text to train on, or the text held out: symbols one after another."""
+
+    def __init__(
+        self,
+        *,
+        totals: dict[str, Any],
+        segments: NDArray[np.int64],  # (3, K): where in the part, which shard, where in it
+        document_starts: NDArray[np.int64],
+        shards: ShardFiles,
+        vocabulary: list[str],
+        unknown_id: int,
+    ) -> None:
+        self.num_documents: int = totals["documents"]
+        self.num_sentences: int = totals["sentences"]
+        self.num_tokens: int = totals["tokens"]
+        self.num_symbols: int = totals["symbols"]
+        self._segment_starts, self._segment_shards, self._segment_firsts = segments
+        self._document_starts = document_starts
+        self._shards = shards
+        self._vocabulary = vocabulary
+        self._unknown_id = unknown_id
+
+    def select(self, stretches: Sequence[tuple[int, int]]) -> "CorpusPart":
+        """Return a part made of stretches of this one, in the order given.
+
+        A stretch is its first symbol and one past its last, begins and ends where documents do, and
+        may be given more than once. No text is copied.
+        """
+        segments: list[tuple[int, int, int]] = []
+        documents: list[NDArray[np.int64]] = []
+        num_symbols = num_sentences = 0
+        for first, end in stretches:
+            for start, shard, inner, length in self._cut_segments(first, end):
+                segments.append((num_symbols + start - first, shard, inner))
+                starts = self._shards.open(shard).sentence_starts
+                num_sentences += int(
+                    np.subtract(*starts.searchsorted(np.array([inner + length, inner], "<u4")))
+                )
+            own = slice(*self._document_starts.searchsorted([first, end]))
+            documents.append(self._document_starts[own] - first + num_symbols)
+            num_symbols += end - first
+        starts = np.concatenate([*documents, [num_symbols]])
+        return CorpusPart(
+            totals={
+                "documents": len(starts) - 1,
+                "sentences": num_sentences,
+                "tokens": num_symbols - NUM_MARKERS * num_sentences,
+                "symbols": num_symbols,
+            },
+            segments=np.array(segments, np.int64).reshape(-1, 3).T,
+            document_starts=starts,
+            shards=self._shards,
+            vocabulary=self._vocabulary,
+            unknown_id=self._unknown_id,
+        )
+
+    def segments(self) -> Iterator[tuple[int, int, int, int]]:
+        """Yield where each piece of a shard stands: symbol here, shard, symbol there, length."""
+        return self._cut_segments(0, self.num_symbols)
+
+    def sentence_starts(self, shard: int, sentences: Sequence[int]) -> list[int]:
+        """Return the first symbol of some sentences of a shard, and one past its last symbol."""
+        starts = self._shards.open(shard).sentence_starts
+        return starts[[*sentences, len(starts) - 1]].tolist()
+
+    def _cut_segments(self, first: int, end: int) -> Iterator[tuple[int, int, int, int]]:
+        """Yield what `segments` does, of some symbols only."""
+        number = int(self._segment_starts.searchsorted(first, side="right")) - 1
+        while first < end:
+            is_last = number + 1 == len(self._segment_starts)
+            stop = end if is_last else min(end, int(self._segment_starts[number + 1]))
+            inner = first - int(self._segment_starts[number]) + int(self._segment_firsts[number])
+            yield first, int(self._segment_shards[number]), inner, stop - first
+            first, number = stop, number + 1
+
+    def look_up(self, offsets: NDArray[np.int64]) -> Lookup:
+        """Return what stands at `offsets`, which count this part's symbols; of any shape."""
+        places = self._find_places(offsets)
+        symbols = np.empty(len(places.inner), np.int64)
+        word_ids = np.empty(len(places.inner), np.int64)
+        for number, group in places.groups:
+            found = self._shards.open(number).symbols[places.inner[group]]
+            symbols[group] = found
+            word_ids[group] = self._shards.word_ids(number)[found]
+        keys, unlisted = self._find_keys(symbols, word_ids, places)
+        tokens, positions = self._number(symbols, keys, unlisted)
+        return Lookup(
+            tokens=tokens,
+            positions=places.put_back(positions),
+            word_ids=places.put_back(word_ids),
+        )
+
+    def _find_keys(
+        self, symbols: NDArray[np.int64], word_ids: NDArray[np.int64], places: "_Places"
+    ) -> tuple[NDArray[np.int64], list[str]]:
+        """Return a key for each token: its word id, or after those its place in the other list."""
+        keys = word_ids.copy()
+        is_outside = word_ids == self._unknown_id
+        unlisted: dict[str, int] = {}
+        for number, group in places.groups:
+            outside = group.start + np.flatnonzero(is_outside[group])
+            if len(outside):
+                types, inverse = np.unique(symbols[outside] - NUM_MARKERS, return_inverse=True)
+                new_keys = [
+                    unlisted.setdefault(token, len(self._vocabulary) + len(unlisted))
+                    for token in self._shards.open(number).spell(types)
+                ]
+                keys[outside] = np.array(new_keys)[inverse]
+        return keys, list(unlisted)
+
+    def _number(
+        self, symbols: NDArray[np.int64], keys: NDArray[np.int64], unlisted: list[str]
+    ) -> tuple[list[str], NDArray[np.int64]]:
+        """Give each distinct key of a token (its id, or its place after all ids) a number."""
+        positions = symbols.copy()
+        is_token = symbols >= NUM_MARKERS
+        distinct, inverse = np.unique(keys[is_token], return_inverse=True)
+        positions[is_token] = inverse + NUM_MARKERS
+        num_words = len(self._vocabulary)
+        tokens = [
+            self._vocabulary[key] if key < num_words else unlisted[key - num_words]
+            for key in distinct.tolist()
+        ]
+        return tokens, positions
+
+    def sentence_bounds(
+        self, offsets: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the first symbol, and one past the last, of the sentences `offsets` are in."""
+        places = self._find_places(offsets)
+        before = np.empty(len(places.inner), np.int64)
+        lengths = np.empty(len(places.inner), np.int64)
+        for number, group in places.groups:
+            starts = self._shards.open(number).sentence_starts
+            inner = places.inner[group]
+            # Of one type with what it searches; another would be converted first, all of it.
+            sentences = starts.searchsorted(inner.astype(starts.dtype), side="right")
+            firsts = starts[sentences - 1]
+            before[group] = inner - firsts
+            lengths[group] = starts[sentences] - firsts
+        first_symbols = offsets - places.put_back(before)
+        return first_symbols, first_symbols + places.put_back(lengths)
+
+    def documents(self) -> Iterator[list[list[str]]]:
+        """Yield each document's sentences of tokens, without markers."""
+        starts = self._document_starts
+        first = 0
+        while first < self.num_documents:
+            block_end = np.searchsorted(
+                starts, starts[first] + DOCUMENT_BLOCK_SYMBOLS, side="right"
+            )
+            end = max(int(block_end) - 1, first + 1)
+            sentences, begins = self._read_sentences(int(starts[first]), int(starts[end]))
+            edges = np.searchsorted(begins, starts[first : end + 1]).tolist()
+            for edge, next_edge in pairwise(edges):
+                yield sentences[edge:next_edge]
+            first = end
+
+    def beginning(self, number: int, *, max_tokens: int) -> list[list[str]]:
+        """Return the first sentences of a document, at least one, of about `max_tokens` in all.
+
+        However long the document is, no more of it is read.
+        """
+        return self.stretch(int(self._document_starts[number]), max_tokens=max_tokens)
+
+    def stretch(self, offset: int, *, max_tokens: int) -> list[list[str]]:
+        """Return a symbol's sentence and those after it in its document, as many as `beginning`."""
+        number = int(np.searchsorted(self._document_starts, offset, side="right"))
+        first_start, first_end = (
+            int(bounds[0]) for bounds in self.sentence_bounds(np.array([offset]))
+        )
+        # A sentence has at least one token, so its markers are at most two thirds of its symbols.
+        stop = max(first_end, first_start + 3 * max_tokens)
+        stop = min(stop, int(self._document_starts[number]))
+        taken: list[list[str]] = []
+        num_tokens = 0
+        for sentence in self._read_sentences(first_start, stop)[0]:
+            num_tokens += len(sentence)
+            if taken and num_tokens > max_tokens:
+                break
+            taken.append(sentence)
+        return taken
+
+    def _read_sentences(self, first: int, end: int) -> tuple[list[list[str]], NDArray[np.int64]]:
+        """Return the sentences that begin and end within some symbols, and where each begins."""
+        found = self.look_up(np.arange(first, end))
+        tokens = np.array(["", "", *found.tokens], dtype=object)[found.positions]
+        ends = np.flatnonzero(found.positions == END)
+        begins = np.flatnonzero(found.positions == BEGIN)[: len(ends)]
+        sentences = [
+            tokens[start + 1 : stop].tolist()
+            for start, stop in zip(begins.tolist(), ends.tolist(), strict=True)
+        ]
+        return sentences, begins + first
+
+    def _find_places(self, offsets: NDArray[np.int64]) -> "_Places":
+        """Find the shards of some symbols, and where in them they are."""
+        flat = np.ravel(offsets)
+        if len(flat) and (flat.min() < 0 or flat.max() >= self.num_symbols):
+            raise IndexError(f"offsets must be from 0 to {self.num_symbols - 1}")
+        segments = self._segment_starts.searchsorted(flat, side="right") - 1
+        inner = flat - self._segment_starts[segments] + self._segment_firsts[segments]
+        numbers = self._segment_shards[segments]
+        order = np.argsort(numbers, kind="stable")
+        numbers = numbers[order]
+        edges = np.flatnonzero(np.diff(numbers, prepend=-1, append=-1))
+        return _Places(
+            shape=np.shape(offsets),
+            order=order,
+            inner=inner[order],
+            groups=[
+                (int(numbers[start]), slice(start, end)) for start, end in pairwise(edges.tolist())
+            ],
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Places:
+    """Places of symbols, sorted by their shards."""
+
+    shape: tuple[int, ...]  # of what was asked for
+    order: NDArray[np.int64]  # which of those each is
+    inner: NDArray[np.int64]  # where in its shard
+    groups: list[tuple[int, slice]]  # the number of each shard, and which are in it
+
+    def put_back(self, values: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return values for these places in the order and shape that was asked for."""
+        result = np.empty_like(values)
+        result[self.order] = values
+        return result.reshape(self.shape)

@@ -1,0 +1,222 @@
+"""Turn text files into a prepared corpus: shards, a vocabulary, a part held out.
+
+Chunks of text become shards in several processes; then the words are counted, shard by shard, and
+the vocabulary is chosen. A killed run goes on with the shards it has. The files depend on the text
+and the settings alone.
+"""
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any
+
+from elmore.corpus.corpus import Corpus, open_corpus
+from elmore.corpus.describe import (
+    describe_corpus,
+    describe_inputs,
+    describe_job,
+    describe_settings,
+)
+from elmore.corpus.folder import (
+    SUMMARY,
+    changed,
+    check_job,
+    hold_folder,
+    remove_leftovers,
+    shard_path,
+    throw_away,
+)
+from elmore.corpus.index import ShardRow, count_words, write_index
+from elmore.corpus.progress import OnProgress, ProgressCounter
+from elmore.corpus.settings import BadBytesPolicy, PrepareSettings
+from elmore.corpus.shard_workers import ShardMaker, make_shards
+from elmore.corpus.shards import Shard, ShardFacts
+from elmore.corpus.split import choose_split
+from elmore.corpus.summary import read_summary, write_summary
+from elmore.corpus.text_chunks import AnySource, Chunk, Source, make_sources, read_chunks
+from elmore.corpus.word_counts import MARKS
+from elmore.errors import DataError
+from elmore.text.language import Language
+from elmore.text.vocabulary import read_word_list
+
+
+def prepare_corpus(
+    sources: AnySource | Iterable[AnySource],
+    folder: str | os.PathLike[str],
+    *,
+    settings: PrepareSettings | None = None,
+    heldout_sources: AnySource | Iterable[AnySource] = (),
+    num_processes: int | None = None,
+    restart: bool = False,
+    on_progress: OnProgress | None = None,
+) -> Corpus:
+    """Prepare the text of files or binary streams; after an interruption, call it again to resume.
+
+    Without `num_processes` there is one per core. Each imports the calling program again, which
+    must therefore do its work under `if __name__ == "__main__"`.
+    """
+    settings, folder = settings or PrepareSettings(), Path(folder)
+    texts = make_sources(sources, heldout_sources, form=settings.form)
+    inputs = describe_inputs(texts)
+    words = None if settings.vocabulary is None else read_word_list(settings.vocabulary)
+    progress = ProgressCounter(inputs, on_progress)
+    try:
+        with hold_folder(folder, restart=restart):
+            if not _is_done(folder, texts, inputs=inputs, settings=settings):
+                check_job(folder, describe_job(inputs, settings))
+                remove_leftovers(folder)
+                facts = _make_missing_shards(
+                    folder, texts, settings, num_processes=num_processes, progress=progress
+                )
+                _finish(folder, facts, words, inputs=inputs, settings=settings, progress=progress)
+    except _NoTextError:
+        throw_away(folder)
+        folder.rmdir()
+        raise
+    return open_corpus(folder)
+
+
+def count_cores() -> int:
+    """Return how many processes can run at once."""
+    if hasattr(os, "sched_getaffinity"):  # less than there are, in a container
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+class _NoTextError(DataError):
+    """There is nothing to make a corpus of."""
+
+
+def _is_done(
+    folder: Path,
+    texts: Sequence[Source],
+    *,
+    inputs: list[dict[str, Any]],
+    settings: PrepareSettings,
+) -> bool:
+    """Say whether the corpus is there, of this text and these settings; refuse to change another.
+
+    False if the text has to be read to know.
+    """
+    if not (folder / SUMMARY).is_file():
+        return False
+    summary = read_summary(folder)
+    wanted = {"inputs": inputs, "settings": describe_settings(settings)}
+    for name, value in wanted.items():
+        if summary[name] != value:
+            raise changed(folder, f"the {name} differ")
+    made = (folder / SUMMARY).stat().st_mtime
+    return all(
+        isinstance(text.source, Path) and text.source.stat().st_mtime < made for text in texts
+    )
+
+
+def _make_missing_shards(
+    folder: Path,
+    texts: Sequence[Source],
+    settings: PrepareSettings,
+    *,
+    num_processes: int | None,
+    progress: ProgressCounter,
+) -> list[ShardFacts]:
+    """Make the shards that an earlier run has not made; return what is known of all, in order."""
+    maker = ShardMaker(
+        folder=folder,
+        language=Language(settings.language),
+        bad_bytes=BadBytesPolicy(settings.bad_bytes),
+    )
+    facts: dict[int, ShardFacts] = {}
+
+    def find_missing() -> Iterator[Chunk]:
+        for chunk in read_chunks(texts, chunk_bytes=settings.chunk_bytes, language=maker.language):
+            made = _find_shard(chunk, maker)
+            if made is None:
+                yield chunk
+            else:
+                facts[chunk.number] = made
+                progress.note_shard(chunk, made, is_new=False)
+
+    missing = find_missing()
+    first_two = list(islice(missing, 2))
+    # A process takes longer to start than a small text to read.
+    num_workers = (num_processes or count_cores()) if len(first_two) == 2 else 1
+    chunks = chain(first_two, missing)
+    for chunk, made in make_shards(chunks, maker, num_processes=num_workers):
+        facts[chunk.number] = made
+        progress.note_shard(chunk, made, is_new=True)
+    if shard_path(folder, len(facts)).exists():
+        raise changed(folder, "there is less text than before")
+    if not any(shard.num_sentences and not shard.is_heldout for shard in facts.values()):
+        raise _no_text(texts)
+    return [facts[number] for number in range(len(facts))]
+
+
+def _find_shard(chunk: Chunk, maker: ShardMaker) -> ShardFacts | None:
+    """Return what is known of a chunk's shard; None if it has to be made."""
+    path = shard_path(maker.folder, chunk.number)
+    if not path.exists():
+        return None
+    try:
+        shard = Shard(path)
+    except DataError:
+        return None
+    facts = shard.facts
+    if (facts.source_bytes, facts.source_crc32) != (chunk.num_bytes, chunk.checksum):
+        excerpt = chunk.excerpts[0].excerpt
+        place = f"{excerpt.name}, from line {excerpt.first_line}"
+        raise changed(maker.folder, f"{place} on, is not what it was")
+    is_refused = facts.num_bad and maker.bad_bytes is BadBytesPolicy.REFUSE
+    return None if is_refused or shard.find_damage() is not None else facts
+
+
+def _no_text(texts: Sequence[Source]) -> _NoTextError:
+    names = [text.name for text in texts if not text.is_heldout]
+    shown = ", ".join([*names[:3], *(["..."] if len(names) > 3 else [])])
+    return _NoTextError(f"there are no sentences in {shown}; name files that hold text")
+
+
+def _finish(
+    folder: Path,
+    facts: list[ShardFacts],
+    words: list[str] | None,
+    *,
+    inputs: list[dict[str, Any]],
+    settings: PrepareSettings,
+    progress: ProgressCounter,
+) -> None:
+    """Choose the held-out documents and the vocabulary, and write all but the shards."""
+    has_to_count = words is None or settings.extends
+    num_passes = 3 if has_to_count else 2
+    shards = ShardRow(
+        folder=folder,
+        num_shards=len(facts),
+        on_shard=progress.count_shards(num_passes * len(facts)),
+    )
+    has_heldout_text = any(entry["part"] == "heldout" for entry in inputs)
+    split = choose_split(
+        shards,
+        document_sentences=settings.document_sentences,
+        seed=settings.seed,
+        share=0.0 if has_heldout_text else settings.heldout,
+    )
+    max_missed = 0
+    if has_to_count:
+        counts = count_words(shards, split, max_types=settings.max_types)
+        words = counts.choose(
+            max_words=settings.max_words, min_count=settings.min_count, first=words or MARKS
+        )
+        max_missed = counts.max_missed
+    assert words is not None
+    totals = write_index(shards, split, words)
+    summary = describe_corpus(
+        folder,
+        facts,
+        inputs=inputs,
+        settings=settings,
+        totals=totals,
+        num_words=len(words),
+        max_missed=max_missed,
+    )
+    remove_leftovers(folder)
+    write_summary(folder, summary)

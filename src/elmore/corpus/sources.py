@@ -1,0 +1,137 @@
+"""Which input file each part of a corpus comes from, and how often training reads it.
+
+A weight is how often an input is read per epoch. Epochs stay one circle of text: an input with
+weight 2 stands in it twice, so the rows of every step hold each source in its share.
+"""
+
+import difflib
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from itertools import pairwise
+from pathlib import Path
+
+from elmore.corpus.corpus import Corpus
+from elmore.corpus.part import CorpusPart
+from elmore.errors import ConfigError, DataError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stretch:
+    """Symbols of a part that come from one input."""
+
+    input_number: int
+    first: int
+    end: int
+
+
+def weigh_inputs(corpus: Corpus, weights: Mapping[str, int]) -> Corpus:
+    """Return the corpus with its training part as training is to read it.
+
+    The names in `weights` are patterns for names of input files, with or without folder and ending;
+    an input has the weight of the last pattern that matches it, or else 1. The fingerprint changes
+    too, so that a run cannot be resumed with other weights.
+    """
+    if not weights:
+        return corpus
+    stretches = locate_inputs(corpus, corpus.train)
+    of_inputs = _find_weights(corpus, weights)
+    read = [
+        (stretch.first, stretch.end)
+        for turn in range(max(of_inputs))
+        for stretch in stretches
+        if of_inputs[stretch.input_number] > turn
+    ]
+    if not read:
+        raise ConfigError(
+            "the weights leave no text to train on; give at least one source of the training text "
+            "a weight above 0"
+        )
+    reading = json.dumps([corpus.fingerprint, read]).encode()
+    return replace(
+        corpus,
+        train=corpus.train.select(read),
+        fingerprint=hashlib.sha256(reading).hexdigest(),
+    )
+
+
+def split_by_input(corpus: Corpus, part: CorpusPart) -> dict[str, CorpusPart]:
+    """Return what a part has of each input, by the input's short name."""
+    stretches: dict[str, list[tuple[int, int]]] = {}
+    for stretch in locate_inputs(corpus, part):
+        name = name_input(corpus.about["inputs"][stretch.input_number]["name"])
+        stretches.setdefault(name, []).append((stretch.first, stretch.end))
+    return {name: part.select(own) for name, own in stretches.items()}
+
+
+def records_inputs(corpus: Corpus) -> bool:
+    """Return whether a corpus says which text comes from which input; older ones do not."""
+    shards = corpus.about.get("shards", [])
+    return bool(shards) and all(entry.get("inputs") is not None for entry in shards)
+
+
+def locate_inputs(corpus: Corpus, part: CorpusPart) -> list[Stretch]:
+    """Return where in a part the text of each input stands."""
+    shards = corpus.about.get("shards", [])
+    if not records_inputs(corpus):
+        raise DataError(
+            f"{corpus.folder} does not record which text comes from which file; prepare it again "
+            "with this version of elmore"
+        )
+    found: list[Stretch] = []
+    for first, number, inner, length in part.segments():
+        for stretch in _cut_by_input(part, number, shards[number]["inputs"]):
+            start = max(inner, stretch.first) - inner + first
+            end = min(inner + length, stretch.end) - inner + first
+            if start >= end:
+                continue
+            if found and (found[-1].input_number, found[-1].end) == (stretch.input_number, start):
+                start = found.pop().first
+            found.append(Stretch(input_number=stretch.input_number, first=start, end=end))
+    return found
+
+
+def name_input(path: str) -> str:
+    """Return a file's name without folder and endings.
+
+    >>> name_input("texts/news.2019.txt.gz")
+    'news'
+    """
+    name = Path(path).name
+    return name.split(".")[0] or name
+
+
+def _cut_by_input(part: CorpusPart, shard: int, inputs: Sequence[tuple[int, int]]) -> list[Stretch]:
+    """Return which symbols of a shard come from which input."""
+    bounds = part.sentence_starts(shard, [sentence for _, sentence in inputs])
+    return [
+        Stretch(input_number=number, first=first, end=end)
+        for (number, _), (first, end) in zip(inputs, pairwise(bounds), strict=True)
+    ]
+
+
+def _find_weights(corpus: Corpus, weights: Mapping[str, int]) -> list[int]:
+    """Return the weight of each input."""
+    entries = corpus.about["inputs"]
+    of_inputs = [1 if entry["part"] == "train" else 0 for entry in entries]
+    for pattern, weight in weights.items():
+        matches = [
+            number
+            for number, entry in enumerate(entries)
+            if entry["part"] == "train" and _is_match(entry["name"], pattern)
+        ]
+        if not matches:
+            names = {name_input(entry["name"]) for entry in entries if entry["part"] == "train"}
+            close = difflib.get_close_matches(pattern, names, n=1)
+            known = ", ".join(sorted(names)[:10]) + (", ..." if len(names) > 10 else "")
+            hint = f"did you mean {close[0]!r}?" if close else f"its sources are: {known}"
+            raise ConfigError(f"no source of {corpus.folder} is named {pattern!r}; {hint}")
+        for number in matches:
+            of_inputs[number] = weight
+    return of_inputs
+
+
+def _is_match(path: str, pattern: str) -> bool:
+    return any(fnmatchcase(name, pattern) for name in (path, Path(path).name, name_input(path)))

@@ -1,0 +1,321 @@
+"""The layers of a frozen biLM, computed once and kept on disk, in a folder of bounded size.
+
+A set of sentences is one file (see `layer_file.py`), which many processes may read and one writes.
+
+Shapes: L layers, B sentences, T tokens of the longest, D both directions of a layer.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from functools import cache, partial
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from elmore.config import Precision
+from elmore.embed.embedder import Embedder
+from elmore.embed.layer_choice import ALL
+from elmore.embed.layer_file import (
+    FORMAT,
+    INDEX_BYTES,
+    MAX_ABOUT_BYTES,
+    FileWriter,
+    LayerFile,
+    count_token_bytes,
+    digest_sentence,
+    map_file,
+)
+from elmore.embed.layer_source import LayerPrecision, LiveLayers, pad_layers
+from elmore.errors import DataError, ModelError
+from elmore.files.atomic import explaining_write_errors, hold_lock
+from elmore.files.example_store import ExampleStore
+from elmore.settings import check_range, read_choice
+
+MAX_BYTES = 20_000_000_000
+WAIT_SECONDS = 0.5
+
+LoadLive = Callable[[], LiveLayers]
+Say = Callable[[str], None]
+
+
+class LayerCache:
+    """A folder of layers, by default elmore's in the user's cache.
+
+    All files together keep to `max_bytes`, by default 20 GB or a third of what the disk has left,
+    whichever is less: those that nobody has open are removed, the least recently used first.
+    """
+
+    def __init__(self, folder: Path | None = None, *, max_bytes: int | None = None) -> None:
+        if max_bytes is not None:
+            check_range("max_bytes", max_bytes, 0, 1 << 60)
+        self.folder = default_folder() if folder is None else Path(folder)
+        self.max_bytes = max_bytes
+
+    def open(
+        self,
+        load: Callable[[], Embedder],
+        sentences: Iterable[Sequence[str]],
+        *,
+        fingerprint: str,
+        weights: Precision = Precision.F32,
+        precision: LayerPrecision | str = LayerPrecision.F16,
+        device: str | torch.device = "cpu",
+        on_progress: Say = lambda _text: None,
+    ) -> "CachedLayers":
+        """Return the layers of these sentences, computed now unless they are on disk.
+
+        `fingerprint` and `weights` are the model's and the embedder's `precision`; `load` is
+        called if something must be computed, and `device` is where it computes: devices differ in
+        the last bits, so each has files of its own. Sentences are read once; of each distinct one
+        16 bytes are kept in memory, and the text in a temporary file.
+        """
+        precision = LayerPrecision(read_choice("precision", precision, LayerPrecision))
+        digests: set[bytes] = set()
+        distinct = ExampleStore(_pass_distinct(sentences, digests), count_tokens=len)
+        place = torch.device(device).type
+        settings: list[str | int] = [FORMAT, fingerprint, weights, precision]
+        if place != "cpu":
+            settings.append(place)
+        key = _find_key(settings, digests)
+        live = cache(partial(_load_live, load, fingerprint, weights, precision))
+        path = self.folder / f"{key}.layers"
+        return CachedLayers(self._find(path, distinct, live, on_progress), live)
+
+    def _find(
+        self, path: Path, distinct: ExampleStore[Sequence[str]], live: LoadLive, say: Say
+    ) -> LayerFile | None:
+        """Map the file, after writing it or waiting for who does; None if there is no room."""
+        while True:
+            stored = map_file(path)
+            if self._is_enough(stored, path):
+                break
+            with explaining_write_errors(path):
+                self.folder.mkdir(parents=True, exist_ok=True)
+                lock = path.with_suffix(".lock")
+                try:
+                    release = hold_lock(lock)
+                except DataError:
+                    say("waiting for another process, which embeds the same sentences")
+                    time.sleep(WAIT_SECONDS)
+                    continue
+            try:
+                # Another process may have written it since it was looked for.
+                if not self._is_enough(map_file(path), path):
+                    self._write(path, distinct, live, say)
+                    stored = map_file(path)
+                    break
+            finally:
+                lock.unlink(missing_ok=True)
+                release()
+        with suppress(OSError):  # where all may read and some may write, or nothing was written
+            os.utime(path)  # for who looks for the least recently used
+        return stored
+
+    def _is_enough(self, stored: LayerFile | None, path: Path) -> bool:
+        """Whether a file needs no writing: one that lacks sentences does, once there is room."""
+        if stored is None or stored.is_whole:
+            return stored is not None
+        others = [entry for entry in self._list_files() if entry[2] != path]
+        used = sum(size for _, size, other in others if _is_used(other))
+        return used + stored.whole_bytes > self._find_limit()
+
+    def _write(
+        self, path: Path, distinct: ExampleStore[Sequence[str]], live: LoadLive, say: Say
+    ) -> None:
+        """Write as many sentences as there is room for; the file appears when it is finished."""
+        source = live()  # before the folder is touched: a model may fail to load
+        token_bytes = count_token_bytes(source)
+        num_tokens = int(distinct.lengths.sum(dtype=np.int64))
+        whole_bytes = num_tokens * token_bytes + len(distinct) * INDEX_BYTES + MAX_ABOUT_BYTES
+        with explaining_write_errors(path):
+            self._sweep(path)
+            budget = self._make_room(whole_bytes, path) - MAX_ABOUT_BYTES
+            fitting = _pass_fitting(distinct, token_bytes=token_bytes, budget=budget)
+            part = path.with_suffix(f".{os.getpid()}.part")
+            try:
+                with part.open("wb") as file:
+                    # Other processes, which look at sizes, leave that room.
+                    file.truncate(max(0, budget + MAX_ABOUT_BYTES))
+                    writer = FileWriter(file, source)
+                    for window in source.embedder.windows(fitting, mix=ALL):
+                        for tokens, layers in zip(window.sentences, window.vectors, strict=True):
+                            writer.add(tokens, layers)
+                        say(f"embedding, {writer.num_tokens:,} of {num_tokens:,} tokens")
+                    writer.finish(num_wanted=len(distinct), whole_bytes=whole_bytes)
+                if writer.num_sentences:
+                    part.replace(path)
+            finally:
+                part.unlink(missing_ok=True)
+
+    def _sweep(self, path: Path) -> None:
+        """Remove what killed processes left; a live one holds the lock of what it writes."""
+        for part in self.folder.glob("*.part"):
+            lock = part.with_name(f"{part.name.partition('.')[0]}.lock")
+            if lock == path.with_suffix(".lock"):  # which is ours
+                part.unlink(missing_ok=True)
+                continue
+            with suppress(DataError):
+                release = hold_lock(lock)
+                part.unlink(missing_ok=True)
+                lock.unlink(missing_ok=True)
+                release()
+
+    def _make_room(self, wanted_bytes: int, path: Path) -> int:
+        """Remove files until so many bytes are free, or none can go; return how many are."""
+        files = [entry for entry in self._list_files() if entry[2] != path]
+        limit = self._find_limit()
+        used = sum(size for _, size, _ in files)
+        for _, size, other in sorted(files):
+            if used + wanted_bytes <= limit:
+                break
+            if other.suffix == ".layers" and _remove_unused(other):
+                used -= size
+        return min(wanted_bytes, limit - used)
+
+    def _find_limit(self) -> int:
+        if self.max_bytes is not None:
+            return self.max_bytes
+        # Its own files count as free space, or the cache would shrink by what it holds.
+        used = sum(_count_disk_bytes(path) for _, _, path in self._list_files())
+        return min(MAX_BYTES, (shutil.disk_usage(self.folder).free + used) // 3)
+
+    def _list_files(self) -> list[tuple[float, int, Path]]:
+        """Return when each file was last used, its bytes and its path."""
+        files = []
+        for path in [*self.folder.glob("*.layers"), *self.folder.glob("*.part")]:
+            with suppress(FileNotFoundError):  # another process may remove it just now
+                status = path.stat()
+                files.append((status.st_mtime, status.st_size, path))
+        return files
+
+
+class CachedLayers:
+    """Layers from a file; those of sentences that it does not have are computed."""
+
+    def __init__(self, stored: LayerFile | None, live: LoadLive) -> None:
+        self.stored = stored
+        self._live = live
+
+    @property
+    def num_layers(self) -> int:
+        """The LSTM layers, and the tokens below them."""
+        return self._live().num_layers if self.stored is None else self.stored.num_layers
+
+    @property
+    def layer_dim(self) -> int:
+        """Width of a layer: both directions."""
+        return self._live().layer_dim if self.stored is None else self.stored.layer_dim
+
+    def find(self, sentences: Sequence[Sequence[str]]) -> Tensor:
+        """Return (L, B, T, D) float32, zero behind the end of a sentence."""
+        stored = self.stored
+        arrays = [None if stored is None else stored.read(sentence) for sentence in sentences]
+        missing = [place for place, array in enumerate(arrays) if array is None]
+        if missing:
+            computed = self._live().compute([sentences[place] for place in missing])
+            for place, layers in zip(missing, computed, strict=True):
+                arrays[place] = layers
+        return pad_layers([array for array in arrays if array is not None])
+
+
+def default_folder() -> Path:
+    """Return `layers` in $ELMORE_CACHE, or in elmore's folder where the system keeps caches."""
+    if place := os.environ.get("ELMORE_CACHE"):
+        return Path(place).expanduser() / "layers"
+    if place := os.environ.get("XDG_CACHE_HOME"):
+        caches = Path(place)
+    elif sys.platform == "win32":
+        caches = Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local"))
+    elif sys.platform == "darwin":
+        caches = Path.home() / "Library" / "Caches"
+    else:
+        caches = Path.home() / ".cache"
+    return caches / "elmore" / "layers"
+
+
+def _count_disk_bytes(path: Path) -> int:
+    """Return what a file takes: less than its size, if that is only reserved so far."""
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        return 0
+    return min(status.st_size, 512 * getattr(status, "st_blocks", status.st_size))
+
+
+def _is_used(path: Path) -> bool:
+    """Whether somebody has a file open, or writes it."""
+    if path.suffix != ".layers":
+        return True
+    try:
+        release = hold_lock(path)
+        if not path.stat().st_size:  # it was removed just now, and looking made it anew
+            path.unlink()
+        release()
+    except (DataError, OSError):  # as on a disk that cannot be written
+        return True
+    return False
+
+
+def _remove_unused(path: Path) -> bool:
+    """Remove a file unless somebody has it open."""
+    try:
+        release = hold_lock(path)
+    except (DataError, PermissionError):
+        return False
+    try:
+        path.unlink(missing_ok=True)
+    except PermissionError:  # open on Windows
+        return False
+    finally:
+        release()
+    return True
+
+
+def _find_key(settings: Sequence[str | int], digests: set[bytes]) -> str:
+    """Return the name of a set of sentences under these settings, whatever their order."""
+    hashed = hashlib.sha256(json.dumps(settings).encode())
+    for digest in sorted(digests):
+        hashed.update(digest)
+    return hashed.hexdigest()[:40]
+
+
+def _pass_distinct(
+    sentences: Iterable[Sequence[str]], digests: set[bytes]
+) -> Iterator[Sequence[str]]:
+    for sentence in sentences:
+        digest = digest_sentence(sentence)
+        if digest not in digests:
+            digests.add(digest)
+            yield sentence
+
+
+def _pass_fitting(
+    sentences: Iterable[Sequence[str]], *, token_bytes: int, budget: int
+) -> Iterator[Sequence[str]]:
+    """Leave out what would not fit any more."""
+    for sentence in sentences:
+        num_bytes = len(sentence) * token_bytes + INDEX_BYTES
+        if num_bytes <= budget:
+            budget -= num_bytes
+            yield sentence
+
+
+def _load_live(
+    load: Callable[[], Embedder], fingerprint: str, weights: Precision, precision: LayerPrecision
+) -> LiveLayers:
+    embedder = load()
+    if (embedder.model.fingerprint(), embedder.precision) != (fingerprint, weights):
+        raise ModelError(
+            f"the biLM loaded is {embedder.model.fingerprint()[:12]} in {embedder.precision}, and "
+            f"layers of {fingerprint[:12]} in {weights} are wanted; give the model that the task "
+            "was fitted with"
+        )
+    return LiveLayers(embedder, precision)

@@ -1,0 +1,1 @@
+"""What every output shares: atomic files, locks, bounded JSON."""

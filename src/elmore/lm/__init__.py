@@ -1,0 +1,1 @@
+"""Language models: pretraining, fine-tuning, perplexity, scores, the rest state."""

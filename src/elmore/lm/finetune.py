@@ -1,0 +1,197 @@
+"""Go on training a model on the text of a domain, with the domain's own words.
+
+A published model has no softmax; then one is learned from nothing along with it.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from elmore.config import ModelConfig
+from elmore.corpus.corpus import Corpus
+from elmore.corpus.sample import sample_documents
+from elmore.errors import ModelError
+from elmore.files.atomic import replace_file
+from elmore.files.json_file import write_json
+from elmore.lm.extension import check_extension, extend_softmax
+from elmore.lm.finish import REPORT, RunReport
+from elmore.lm.metrics import RunObserver
+from elmore.lm.network import Softmax, start_softmax
+from elmore.lm.perplexity import LossTotals, measure_losses
+from elmore.lm.pretrain import pretrain_model
+from elmore.lm.run import MODEL
+from elmore.lm.settings import PretrainSettings, read_settings
+from elmore.model.word_softmax import WordSoftmax
+from elmore.text.batches import Document
+from elmore.text.vocabulary import UNKNOWN_WORD
+from elmore.weights.elmo_model import ElmoModel
+from elmore.weights.language_model import NoSoftmaxError, load_language_model
+from elmore.weights.loading import load_model
+from elmore.wording import count
+
+
+@dataclass(frozen=True, kw_only=True)
+class FinetuneReport:
+    """What fine-tuning changed on the held-out text of the domain."""
+
+    run: RunReport
+    before: LossTotals | None  # with the words of the domain
+    after: LossTotals | None
+    before_shared: LossTotals | None  # with the words the model had before; the others are one
+    after_shared: LossTotals | None
+    num_new_words: int
+
+    def to_json(self) -> dict[str, Any]:
+        """Return its numbers for a program."""
+        numbers = {
+            name: None if totals is None else totals.perplexity
+            for name, totals in (
+                ("before", self.before),
+                ("after", self.after),
+                ("before_with_old_words", self.before_shared),
+                ("after_with_old_words", self.after_shared),
+            )
+        }
+        return {
+            **self.run.to_json(),
+            "num_new_words": self.num_new_words,
+            "perplexity": numbers,
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class StartingPoint:
+    """The model that is fine-tuned, and its words if it has a softmax."""
+
+    elmo: ElmoModel
+    softmax: Softmax | None
+    words: list[str]
+
+    def to(self, device: torch.device | str) -> "StartingPoint":
+        """Move to where it shall compute."""
+        self.elmo.to(device)
+        if self.softmax is not None:
+            self.softmax.to(device)
+        return self
+
+    def make_parts(self, corpus: Corpus) -> tuple[ElmoModel, Softmax]:
+        """Return the network and a softmax over the corpus's vocabulary."""
+        if self.softmax is None:
+            dim = self.elmo.config.lstm.output_dim
+            softmax = WordSoftmax(num_words=len(corpus.vocabulary), dim=dim)
+            start_softmax(softmax, counts=corpus.counts, seed=1)
+            return self.elmo, softmax
+        check_extension(self.words, corpus.vocabulary, corpus=str(corpus.folder))
+        if not isinstance(self.softmax, WordSoftmax):
+            if len(corpus.vocabulary) > len(self.words):
+                raise ModelError(
+                    "an adaptive softmax cannot take new words; give --max-new-words 0, or a "
+                    "corpus prepared without --extend"
+                )
+            return self.elmo, self.softmax
+        return self.elmo, extend_softmax(
+            self.softmax, words=corpus.vocabulary, counts=corpus.counts
+        )
+
+
+def load_start(source: str | Path | None) -> StartingPoint:
+    """Load a model of any form, with its softmax if it has one; without a source, elmore's own."""
+    try:
+        loaded = load_language_model(source)
+    except NoSoftmaxError:
+        return StartingPoint(elmo=load_model(source), softmax=None, words=[])
+    return StartingPoint(elmo=loaded.elmo, softmax=loaded.softmax, words=loaded.words)
+
+
+def make_settings(elmo: ElmoModel, changes: Mapping[str, Any]) -> PretrainSettings:
+    """Return the settings of a run that begins with a model."""
+    model = {name: value for name, value in elmo.config.to_json().items() if name != "format"}
+    return read_settings({**changes, "model": model})
+
+
+def finetune_model(
+    source: str | Path | None,
+    corpus: Corpus,
+    folder: str | Path,
+    *,
+    settings: PretrainSettings,
+    observer: RunObserver | None = None,
+    restart: bool = False,
+    device: str = "cpu",
+) -> FinetuneReport | None:
+    """Train on a corpus in `folder`, going on with what is there; None but in the first process."""
+    folder = Path(folder)
+    start = load_start(source)
+    num_old_words = len(start.words)
+    start.elmo.config = describe(start.elmo.config, corpus, folder)
+    run = pretrain_model(
+        settings,
+        corpus,
+        folder,
+        observer=observer,
+        restart=restart,
+        device=device,
+        make_parts=start.make_parts,
+    )
+    if run is None:
+        return None
+    documents = sample_documents(corpus.heldout, max_tokens=settings.run.final_tokens)
+    after = load_language_model(folder / MODEL).to(device)
+    before = load_start(source).to(device) if num_old_words else None  # the first one has learned
+    report = FinetuneReport(
+        run=run,
+        num_new_words=len(corpus.vocabulary) - num_old_words,
+        before=_measure(*before.make_parts(corpus), corpus, documents) if before else None,
+        after=_measure(after.elmo, after.softmax, corpus, documents),
+        before_shared=_measure(*before.make_parts(corpus), corpus, documents, num_old_words)
+        if before
+        else None,
+        after_shared=_measure(after.elmo, after.softmax, corpus, documents, num_old_words)
+        if before
+        else None,
+    )
+    with replace_file(folder / REPORT) as temporary:
+        write_json(temporary, report.to_json())
+    return report
+
+
+def describe(config: ModelConfig, corpus: Corpus, folder: Path) -> ModelConfig:
+    """Let the card of the new model tell what it was before."""
+    about = config.about
+    tokens = count(corpus.train.num_tokens, "token")
+    text = f"text of {tokens} (documents: {corpus.train.num_documents:,})"
+    return replace(
+        config,
+        about=replace(
+            about,
+            name=folder.resolve().name,
+            source=f"elmore finetune, from {about.name}",
+            trained_on=f"{about.trained_on or 'text that nobody recorded'}; then {text}",
+            notes=None,
+        ),
+    )
+
+
+def _measure(
+    elmo: ElmoModel,
+    softmax: Softmax,
+    corpus: Corpus,
+    documents: Sequence[Document],
+    num_shared: int | None = None,
+) -> LossTotals | None:
+    """Measure held-out text; beyond `num_shared` all words count as the unknown one."""
+    if not documents:
+        return None
+    if num_shared is None or num_shared == len(corpus.vocabulary):
+        return measure_losses(elmo, softmax, corpus.vocabulary, documents=documents)
+    return measure_losses(
+        elmo,
+        softmax,
+        corpus.vocabulary,
+        documents=documents,
+        num_shared=num_shared,
+        unknown_id=corpus.vocabulary.index(UNKNOWN_WORD),
+    )

@@ -1,0 +1,253 @@
+"""Change the weights by their gradients; of a sparse gradient, only the rows that it has."""
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor, nn
+
+from elmore.errors import ConfigError
+from elmore.lm.muon import Muon, Share
+from elmore.lm.schedule import find_learning_rate
+from elmore.lm.settings import OptimizerName, OptimizerSettings
+
+ADAGRAD_EPSILON = 1e-10
+ADAM_BETAS, ADAM_EPSILON = (0.9, 0.999), 1e-8
+
+
+class Rule(Protocol):
+    """One of torch's optimizers, or one of those below."""
+
+    param_groups: list[dict[str, Any]]
+    state: Any
+
+    def step(self) -> Any:
+        """Change the weights by their gradients."""
+
+
+class Optimizer:
+    """Adagrad, AdamW or Muon with a schedule, and gradient clipping before it.
+
+    A step has two halves: `prepare` does what processes need each other for, and `step` changes the
+    weights. A process that loses the others in between still has the weights of the last step.
+    """
+
+    def __init__(
+        self,
+        parameters: Mapping[str, nn.Parameter],
+        *,
+        sparse: Iterable[str],
+        settings: OptimizerSettings,
+        num_steps: int,
+        rank: int = 0,
+        num_processes: int = 1,
+    ) -> None:
+        self.settings = settings
+        self.num_steps = num_steps
+        self._parameters = dict(parameters)
+        matrices = _find_matrices(self._parameters, settings)
+        others = {name: weight for name, weight in self._parameters.items() if name not in matrices}
+        self._rules = _make_rules(others, set(sparse), settings)
+        self._muon: Muon | None = None
+        if matrices:
+            self._muon = Muon(
+                list(matrices.values()),
+                weight_decay=settings.weight_decay,
+                rank=rank,
+                num_processes=num_processes,
+            )
+            self._rules.append(self._muon)
+
+    def learning_rate(self, step: int) -> float:
+        """Return the rate of a step, counted from 0."""
+        return find_learning_rate(self.settings, step, num_steps=self.num_steps)
+
+    def prepare(self, step: int, *, share: Share | None = None) -> float:
+        """Clip the gradients, get ready to change the weights, and return the norm before clipping.
+
+        `share` adds up tensors over the processes that train together.
+        """
+        norm = clip_gradients(self._parameters.values(), self.settings.max_gradient_norm)
+        if not math.isfinite(norm):
+            raise ConfigError(
+                f"the gradients of step {step + 1} are not finite; start a new run with an "
+                f"optimizer.learning_rate below {self.learning_rate(step):g}"
+            )
+        if self._muon is not None:
+            self._muon.prepare(share)
+        return norm
+
+    def step(self, step: int) -> None:
+        """Change the weights and clear their gradients; `prepare` comes first."""
+        for rule in self._rules:
+            for group in rule.param_groups:
+                group["lr"] = self.learning_rate(step)
+            rule.step()
+        for parameter in self._parameters.values():
+            parameter.grad = None
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Return all that the rules remember, by the names of the weights."""
+        return {
+            f"{name}|{key}": value
+            for name, parameter in self._parameters.items()
+            for rule in self._rules
+            if parameter in rule.state
+            for key, value in rule.state[parameter].items()
+        }
+
+    def restore(self, tensors: Mapping[str, Tensor]) -> None:
+        """Take back what `tensors` returned."""
+        for place, value in tensors.items():
+            name, _, key = place.rpartition("|")
+            parameter = self._parameters[name]
+            rule = next(rule for rule in self._rules if _governs(rule, parameter))
+            device = "cpu" if key == "step" else parameter.device
+            rule.state[parameter][key] = value.to(device, copy=True)
+
+
+def _governs(rule: Rule, parameter: nn.Parameter) -> bool:
+    return any(own is parameter for group in rule.param_groups for own in group["params"])
+
+
+class RowRule:
+    """A rule for sparse gradients; what it remembers of rows without one stands still.
+
+    `begin` says what is remembered of a weight at first, `find_change` how far rows move at a rate
+    of 1. Torch has such rules too, but checks every sparse tensor anew or warns that it does not.
+    """
+
+    def __init__(
+        self,
+        parameters: list[nn.Parameter],
+        *,
+        begin: Callable[[Tensor], dict[str, Tensor]],
+        find_change: Callable[[Tensor, Tensor, dict[str, Tensor]], Tensor],
+    ) -> None:
+        self.param_groups: list[dict[str, Any]] = [{"params": parameters, "lr": 0.0}]
+        self.state: dict[Any, dict[str, Any]] = {
+            parameter: begin(parameter.detach()) for parameter in parameters
+        }
+        self._find_change = find_change
+
+    @torch.no_grad()
+    def step(self) -> None:
+        """Change the rows that have a gradient."""
+        for parameter in self.param_groups[0]["params"]:
+            if parameter.grad is not None:
+                rows, gradient = parameter.grad.indices()[0], parameter.grad.values()
+                change = self._find_change(gradient, rows, self.state[parameter])
+                parameter.index_add_(0, rows, change, alpha=-self.param_groups[0]["lr"])
+
+
+def begin_adagrad(weight: Tensor) -> dict[str, Tensor]:
+    """Return Adagrad's sums, which begin at 1."""
+    return {"sum": torch.ones_like(weight)}
+
+
+def change_by_adagrad(gradient: Tensor, rows: Tensor, kept: dict[str, Tensor]) -> Tensor:
+    """Follow Duchi et al. (2011)."""
+    total = kept["sum"][rows].addcmul_(gradient, gradient)
+    kept["sum"][rows] = total
+    return gradient / total.sqrt_().add_(ADAGRAD_EPSILON)
+
+
+def begin_adam(weight: Tensor) -> dict[str, Tensor]:
+    """Return Adam's count of steps and its moments."""
+    return {
+        "step": torch.zeros((), dtype=torch.int64),
+        "mean": torch.zeros_like(weight),
+        "square": torch.zeros_like(weight),
+    }
+
+
+def change_by_adam(gradient: Tensor, rows: Tensor, kept: dict[str, Tensor]) -> Tensor:
+    """Follow Kingma and Ba (2015)."""
+    kept["step"] += 1
+    step = int(kept["step"])
+    mean = kept["mean"][rows].lerp_(gradient, 1 - ADAM_BETAS[0])
+    square = kept["square"][rows].lerp_(gradient.square(), 1 - ADAM_BETAS[1])
+    kept["mean"][rows], kept["square"][rows] = mean, square
+    mean = mean / (1 - ADAM_BETAS[0] ** step)
+    return mean / (square / (1 - ADAM_BETAS[1] ** step)).sqrt_().add_(ADAM_EPSILON)
+
+
+def _find_matrices(
+    parameters: Mapping[str, nn.Parameter], settings: OptimizerSettings
+) -> dict[str, nn.Parameter]:
+    """Return what Muon changes: large matrices that map vectors to vectors."""
+    if settings.name is not OptimizerName.MUON:
+        return {}
+    return {
+        name: weight
+        for name, weight in parameters.items()
+        if weight.dim() == 2 and min(weight.shape) >= settings.muon_min_side and not _is_table(name)
+    }
+
+
+def _is_table(name: str) -> bool:
+    """Return whether a weight is a table of vectors, of which a step uses some rows only."""
+    return name.startswith("softmax.") or name.endswith("embedding.weight")
+
+
+def _make_rules(
+    parameters: Mapping[str, nn.Parameter], sparse: set[str], settings: OptimizerSettings
+) -> list[Rule]:
+    is_adagrad = settings.name is OptimizerName.ADAGRAD
+    rules: list[Rule] = []
+    dense = {name: weight for name, weight in parameters.items() if name not in sparse}
+    if dense:
+        rules.append(_make_adagrad(dense) if is_adagrad else _make_adamw(dense, settings))
+    rows = [weight for name, weight in parameters.items() if name in sparse]
+    if rows:
+        rules.append(
+            RowRule(rows, begin=begin_adagrad, find_change=change_by_adagrad)
+            if is_adagrad
+            else RowRule(rows, begin=begin_adam, find_change=change_by_adam)
+        )
+    return rules
+
+
+def _make_adagrad(weights: Mapping[str, nn.Parameter]) -> torch.optim.Optimizer:
+    # Sums begin at 1, as in bilm-tf, so that the first steps are not the largest.
+    return torch.optim.Adagrad(
+        list(weights.values()), initial_accumulator_value=1.0, eps=ADAGRAD_EPSILON, foreach=False
+    )
+
+
+def _make_adamw(
+    weights: Mapping[str, nn.Parameter], settings: OptimizerSettings
+) -> torch.optim.Optimizer:
+    decays = {
+        name: weight.dim() > 1 and not name.startswith("softmax.")
+        for name, weight in weights.items()
+    }
+    groups = [
+        {
+            "params": [weight for name, weight in weights.items() if decays[name] == has_decay],
+            "weight_decay": settings.weight_decay if has_decay else 0.0,
+        }
+        for has_decay in (True, False)
+    ]
+    return torch.optim.AdamW(groups, betas=ADAM_BETAS, eps=ADAM_EPSILON, foreach=False)
+
+
+@torch.no_grad()
+def clip_gradients(parameters: Iterable[nn.Parameter], max_norm: float) -> float:
+    """Shorten all gradients together to `max_norm` in place; return their norm before."""
+    gradients = []
+    for parameter in parameters:
+        if parameter.grad is not None:
+            if parameter.grad.is_sparse:
+                parameter.grad = parameter.grad.coalesce()
+            gradients.append(parameter.grad)
+    values = [g.values() if g.is_sparse else g for g in gradients]
+    if not values:
+        return 0.0
+    norms = torch.stack([torch.linalg.vector_norm(value) for value in values])
+    norm = float(torch.linalg.vector_norm(norms.cpu().double()))  # not every device has doubles
+    if norm > max_norm:
+        for value in values:
+            value.mul_(max_norm / norm)
+    return norm

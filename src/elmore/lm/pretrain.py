@@ -1,0 +1,138 @@
+"""Pretraining from beginning to end: a corpus and settings in, a model folder out."""
+
+import os
+import time
+from collections.abc import Callable
+from contextlib import nullcontext, suppress
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from elmore.corpus.corpus import Corpus, open_corpus
+from elmore.corpus.sources import weigh_inputs
+from elmore.jobs.checkpoint import Checkpoints
+from elmore.jobs.device import read_device
+from elmore.jobs.stopping import StoppedError, stopping_at_once
+from elmore.lm.distributed import (
+    Group,
+    count_restarts,
+    end_in_silence,
+    is_lost,
+)
+from elmore.lm.enough_text import check_enough_text, find_overlap
+from elmore.lm.finish import RunReport, finish_run
+from elmore.lm.metrics import HeldoutResult, RunObserver, RunProgress
+from elmore.lm.network import Softmax, make_config
+from elmore.lm.run import CHECKPOINTS, LostProcessError, Run, lock_run
+from elmore.lm.settings import PretrainSettings
+from elmore.weights.elmo_model import ElmoModel
+
+# Checking a corpus is worth showing if it takes longer.
+SECONDS_BEFORE_STAGE = 2.0
+
+
+class NoObserver:
+    """Watches nothing."""
+
+    def on_step(self, progress: RunProgress) -> None:
+        """Do nothing."""
+
+    def on_heldout(self, result: HeldoutResult) -> None:
+        """Do nothing."""
+
+    def on_checkpoint(self, step: int) -> None:
+        """Do nothing."""
+
+    def on_message(self, text: str) -> None:
+        """Do nothing."""
+
+    def on_stage(self, name: str, share: float | None = None) -> None:
+        """Do nothing."""
+
+
+def pretrain_model(
+    settings: PretrainSettings,
+    corpus: str | os.PathLike[str] | Corpus,
+    folder: str | os.PathLike[str],
+    *,
+    observer: RunObserver | None = None,
+    restart: bool = False,
+    device: str | torch.device = "cpu",
+    make_parts: Callable[[Corpus], tuple[ElmoModel, Softmax]] | None = None,
+) -> RunReport | None:
+    """Train in `folder`, going on with what is there; None in all but the first process.
+
+    `make_parts` gives weights to begin with; without it they are drawn from the seed.
+    """
+    folder = Path(folder)
+    group = Group(device=read_device(device))
+    observer = observer if observer is not None and group.is_first else NoObserver()
+    release: Callable[[], None] | None = None
+    try:
+        opened = group.all_do(
+            lambda: weigh_inputs(
+                open_corpus(corpus) if isinstance(corpus, str | os.PathLike) else corpus,
+                settings.training.weights,
+            )
+        )
+        group.check_alike({"configuration": _shared(settings), "corpus": opened.fingerprint})
+        if make_parts is None:
+            # A mistake in the settings is to be found before anything is written.
+            group.all_do(lambda: make_config(settings, opened))
+        group.all_do(lambda: check_enough_text(opened, window=settings.training.window))
+        group.all_do(lambda: _check_shards(opened, group, observer))
+        release = group.first_does(lambda: lock_run(folder))
+        run = group.all_do(
+            lambda: Run(
+                settings,
+                opened,
+                folder,
+                group=group,
+                observer=observer,
+                make_parts=None if make_parts is None else lambda: make_parts(opened),
+            )
+        )
+        if (overlap := find_overlap(opened, settings.training)) is not None:
+            observer.on_message(f"note: {overlap}")
+        # Processes that torchrun starts again go on, as they would without the option.
+        is_first_start = not any(group.add([float(count_restarts())]))
+        run.begin(restart=restart and is_first_start)
+        reason = run.train()
+        is_alone = group.size == 1
+        with stopping_at_once(step=run.progress.step) if is_alone else nullcontext():
+            report = finish_run(run, reason=reason)
+        group.close()
+    except StoppedError as stop:
+        with suppress(RuntimeError):  # all stop after the same step, unless one is lost
+            group.close()
+        if not group.is_first:
+            end_in_silence(128 + stop.signal_number)
+        raise
+    except RuntimeError as error:
+        if group.size == 1 or not is_lost(error):
+            raise
+        steps = Checkpoints(folder / CHECKPOINTS, keep=1).steps()
+        raise LostProcessError(saved_step=max(steps, default=None)) from error
+    finally:
+        if release is not None:
+            release()
+    return report if group.is_first else None
+
+
+def _check_shards(corpus: Corpus, group: Group, observer: RunObserver) -> None:
+    """Find damage now, not after hours of training; the processes of a machine share the work."""
+    started = time.monotonic()
+
+    def show(num_done: int, num_shards: int) -> None:
+        if time.monotonic() - started > SECONDS_BEFORE_STAGE:
+            observer.on_stage("checking the corpus", num_done / num_shards)
+
+    corpus.check_shards(place=group.local_rank, of=group.num_local, on_shard=show)
+
+
+def _shared(settings: PretrainSettings) -> dict[str, Any]:
+    """Return the settings that all processes have to agree on."""
+    values = settings.to_json()
+    del values["run"]["threads"]  # machines may differ
+    return values

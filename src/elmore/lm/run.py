@@ -1,0 +1,423 @@
+"""A training run: begin or go on, step by step, and leave a model.
+
+A run folder has settings.json, metrics.jsonl, checkpoints/ and, at the end, model/.
+"""
+
+import os
+import shutil
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+from signal import SIGTERM
+from typing import Any, NoReturn
+
+import torch
+from torch import Tensor
+
+from elmore.config import StatePolicy
+from elmore.corpus.corpus import Corpus
+from elmore.corpus.sample import sample_documents
+from elmore.errors import DataError, ElmoreError, ModelError
+from elmore.files.atomic import hold_lock, make_folder, refuse_broken_links, replace_file
+from elmore.files.json_file import read_json, write_json
+from elmore.jobs.checkpoint import Checkpoint, Checkpoints, load_tensors, save_tensors
+from elmore.jobs.stopping import StoppedError, StopRequest, listening
+from elmore.lm.distributed import Group
+from elmore.lm.metrics import HeldoutResult, MetricsLog, RunObserver, RunProgress
+from elmore.lm.network import Softmax, make_model, make_softmax
+from elmore.lm.perplexity import LossTotals, measure_losses
+from elmore.lm.progress import Progress, check_same_run
+from elmore.lm.settings import PretrainSettings
+from elmore.lm.trainer import Trainer, count_steps
+from elmore.model.state import BiLMState
+from elmore.text.batches import Document
+from elmore.weights.elmo_model import ElmoModel
+from elmore.wording import count
+
+SETTINGS, CHECKPOINTS, BEST, MODEL = "settings.json", "checkpoints", "best.safetensors", "model"
+MADE_BY = "made_by"
+# What fine-tuning puts into the folder of a run before it begins.
+PREPARED = {"corpus", "words.txt"}
+
+
+class LostProcessError(ElmoreError):
+    """Another process of the run has gone."""
+
+    def __init__(self, *, saved_step: int | None) -> None:
+        kept = "nothing is" if saved_step is None else f"all up to step {saved_step:,} is"
+        super().__init__(
+            f"another process of this run was lost; {kept} in a checkpoint, and the same command "
+            "goes on from there"
+        )
+
+
+class Run:
+    """A run in a folder: what is in training, what has been done, and who watches."""
+
+    def __init__(
+        self,
+        settings: PretrainSettings,
+        corpus: Corpus,
+        folder: Path,
+        *,
+        group: Group,
+        observer: RunObserver,
+        make_parts: Callable[[], tuple[ElmoModel, Softmax]] | None = None,
+    ) -> None:
+        self.settings = settings
+        self.corpus = corpus
+        self.folder = folder
+        self.group = group
+        self.observer = observer
+        set_threads(settings, group)
+        elmo, softmax = (make_parts or self._make_parts)()
+        self.trainer = Trainer(settings, corpus, elmo, softmax, group=group)
+        self.checkpoints = Checkpoints(folder / CHECKPOINTS, keep=settings.run.keep_checkpoints)
+        self.progress = Progress()
+        self.heldout: list[Document] = sample_documents(
+            corpus.heldout, max_tokens=settings.run.heldout_tokens
+        )
+        self._lines: list[dict[str, Any]] = []  # what the metrics say of this step
+        self._saved_step = -1
+        self._saved_at = time.monotonic()
+
+    def begin(self, *, restart: bool) -> None:
+        """Take up the newest checkpoint, if there is one."""
+        if restart:
+            self.group.first_does(lambda: clear_run(self.folder))
+        checkpoint = self.group.first_does(self._find_checkpoint)
+        about = None if checkpoint is None else (checkpoint.step, checkpoint.progress)
+        found = self.group.share(about)
+        # A run that goes on may have got another end.
+        self.group.first_does(self._write_settings)
+        if found is None:
+            self.trainer.load_weights(self.group.share_tensors(self.trainer.weights()))
+            return
+        step, kept = found
+        self.progress = Progress.from_json(kept["progress"])
+        self._lines = kept.get("lines", [])
+        tensors = self.group.share_tensors(checkpoint.tensors if checkpoint else {})
+        self.trainer.restore(tensors, num_done=step)
+        self._saved_step = step
+        self.observer.on_message(self._describe_start())
+
+    def _describe_start(self) -> str:
+        """Return what the user should know about a run that was here before."""
+        step, num_steps = self.progress.step, self.trainer.num_steps
+        if step < num_steps and not self._has_lost_patience():
+            return f"resuming at step {step:,} of {num_steps:,}"
+        model = self.folder / MODEL
+        place = (
+            f"its model is in {model} and is measured again"
+            if model.is_dir()
+            else (f"its model is now written to {model}")
+        )
+        return f"this run is finished ({step:,} of {count(num_steps, 'step')}); {place}"
+
+    def train(self) -> str:
+        """Train to the end; return why it ended."""
+        with listening() as stop, self._open_metrics() as metrics:
+            try:
+                return self._train(metrics, stop)
+            except RuntimeError:  # such as that other processes do not answer
+                if self.group.size > 1:
+                    self._save_what_is_left()
+                raise
+
+    def _train(self, metrics: MetricsLog | None, stop: StopRequest) -> str:
+        self._catch_up(metrics)
+        while self.progress.step < self.trainer.num_steps and not self._has_lost_patience():
+            started = time.perf_counter()
+            # Processes agree on when to stop and when to save: any may be told to stop, the first
+            # watches the clock.
+            result = self.trainer.step([float(stop.signal is not None), float(self._is_save_due())])
+            self._lines = []
+            progress = self.progress
+            progress.step += 1
+            progress.tokens += result.num_predictions
+            progress.loss += result.total_loss
+            progress.loss_tokens += result.num_predictions
+            progress.seconds += time.perf_counter() - started
+            self.observer.on_step(self._describe(progress))
+            if progress.step % self.settings.run.log_steps == 0:
+                self._log(metrics, result.learning_rate, result.gradient_norm)
+            if result.votes[0]:
+                # A due measurement may take longer than whoever sent the signal will wait; it is
+                # made when the run goes on.
+                self._stop(stop)
+            if self._is_heldout_due():
+                self._measure(metrics)
+            steps = self.settings.run.checkpoint_steps
+            if result.votes[1] or (steps and progress.step % steps == 0):
+                self.save()
+        self.save()
+        if any(self.group.add([float(stop.signal is not None)])):
+            self._stop(stop)
+        reason = (
+            f"held-out perplexity has not fallen since step {self.progress.best_step}"
+            if self._has_lost_patience()
+            else "all steps taken"
+        )
+        self._write_line(metrics, "end", seconds=self.progress.seconds, reason=reason)
+        return reason
+
+    def _stop(self, stop: StopRequest) -> NoReturn:
+        self.save()
+        raise StoppedError(step=self.progress.step, signal_number=int(stop.signal or SIGTERM))
+
+    def save(self) -> None:
+        """Write a checkpoint, unless there is one of this step."""
+        if self._saved_step != self.progress.step:
+            self.group.first_does(self._write_checkpoint)
+            self._saved_step = self.progress.step
+            self.observer.on_checkpoint(self.progress.step)
+        self._saved_at = time.monotonic()
+
+    def take_best(self) -> int:
+        """Return to the weights of the best measurement, where the run looked for it, and say when.
+
+        Otherwise the weights stay those of the last step.
+        """
+        if self.settings.run.patience is not None:
+            best = self.group.share_tensors(self.group.first_does(self._read_best) or {})
+            if best:
+                self.trainer.load_weights(best)
+                return self.progress.best_step
+        return self.progress.step
+
+    def measure(
+        self,
+        documents: Sequence[Document],
+        *,
+        state: StatePolicy = StatePolicy.DOCUMENT,
+        initial_state: BiLMState | None = None,
+    ) -> LossTotals:
+        """Measure documents, each process a part of them."""
+        trainer = self.trainer
+        trainer.elmo.eval()
+        totals = measure_losses(
+            trainer.elmo,
+            trainer.softmax,
+            self.corpus.vocabulary,
+            documents=documents[self.group.rank :: self.group.size],
+            state=state,
+            initial_state=initial_state,
+        )
+        trainer.elmo.train()
+        sums = self.group.add([float(number) for number in asdict(totals).values()])
+        return LossTotals.from_numbers(sums)
+
+    def _make_parts(self) -> tuple[ElmoModel, Softmax]:
+        elmo = make_model(self.settings, self.corpus)
+        return elmo, make_softmax(self.settings, elmo.config, counts=self.corpus.counts)
+
+    def _find_checkpoint(self) -> Checkpoint | None:
+        checkpoint = self.checkpoints.read_newest(on_message=self.observer.on_message)
+        if checkpoint is not None:
+            kept = checkpoint.progress
+            check_same_run(
+                self.settings,
+                self.corpus.fingerprint,
+                kept,
+                folder=str(self.folder),
+                num_done=checkpoint.step,
+                count_steps=lambda settings: count_steps(settings, self.trainer.streams),
+            )
+        self.checkpoints.remove_leftovers(newest=-1 if checkpoint is None else checkpoint.step)
+        return checkpoint
+
+    def _catch_up(self, metrics: MetricsLog | None) -> None:
+        """Do what was due at the checkpoint's step, and was cut off by the loss of a process."""
+        if metrics is not None:
+            for line in self._lines:
+                metrics.write(line["kind"], **_without_kind(line))
+        is_measured = any(line["kind"] == "heldout" for line in self._lines)
+        if self.progress.step and self._is_heldout_due() and not is_measured:
+            self._measure(metrics)
+
+    def _open_metrics(self) -> Any:
+        if not self.group.is_first:
+            return _Silence()
+        return MetricsLog.open(
+            self.folder, at_step=self.progress.step, tensorboard=self.settings.run.tensorboard
+        )
+
+    def _is_save_due(self) -> bool:
+        minutes = (time.monotonic() - self._saved_at) / 60
+        return self.group.is_first and minutes >= self.settings.run.checkpoint_minutes
+
+    def _is_heldout_due(self) -> bool:
+        step = self.progress.step
+        is_last = step == self.trainer.num_steps
+        return bool(self.heldout) and (step % self.settings.run.heldout_steps == 0 or is_last)
+
+    def _has_lost_patience(self) -> bool:
+        patience = self.settings.run.patience
+        return patience is not None and self.progress.measurements_since_best >= patience
+
+    def _log(self, metrics: MetricsLog | None, learning_rate: float, gradient_norm: float) -> None:
+        progress = self.progress
+        seconds = progress.seconds - progress.loss_seconds
+        self._write_line(
+            metrics,
+            "train",
+            loss=progress.mean_loss,
+            seconds=progress.seconds,
+            tokens_per_second=progress.loss_tokens / seconds if seconds else 0.0,
+            learning_rate=learning_rate,
+            gradient_norm=gradient_norm,
+        )
+        progress.loss, progress.loss_tokens = 0.0, 0
+        progress.loss_seconds = progress.seconds
+
+    def _write_line(self, metrics: MetricsLog | None, kind: str, **numbers: Any) -> None:
+        """Write to the metrics, and note it for a checkpoint of this step.
+
+        All processes know the numbers, and one that is left may write the checkpoint after the
+        first was lost on its way to the metrics.
+        """
+        progress = self.progress
+        line = {"kind": kind, "step": progress.step, "tokens": progress.tokens, **numbers}
+        self._lines.append(line)
+        if metrics is not None:
+            metrics.write(kind, **_without_kind(line))
+
+    def _measure(self, metrics: MetricsLog | None) -> None:
+        started = time.perf_counter()
+        self.observer.on_stage("measuring held-out perplexity")
+        totals = self.measure(self.heldout)
+        progress = self.progress
+        # Written first, noted then: if a process is lost in between, it is measured once more.
+        if progress.is_best(totals.perplexity) and self.settings.run.patience is not None:
+            self.group.first_does(self._write_best)
+        progress.note_heldout(totals.perplexity)
+        seconds = time.perf_counter() - started
+        progress.seconds += seconds
+        progress.loss_seconds += seconds  # it does not count as time of the steps
+        result = HeldoutResult(
+            step=progress.step,
+            tokens=progress.tokens,
+            seconds=progress.seconds,
+            forward_perplexity=totals.forward_perplexity,
+            backward_perplexity=totals.backward_perplexity,
+            perplexity=totals.perplexity,
+            num_predictions=totals.num_predictions,
+        )
+        self._write_line(metrics, "heldout", **asdict(result))
+        self.observer.on_stage("measuring held-out perplexity", 1.0)
+        self.observer.on_heldout(result)
+
+    def _describe(self, progress: Progress) -> RunProgress:
+        num_steps = self.trainer.num_steps
+        left = progress.seconds / progress.step * (num_steps - progress.step)
+        seconds = progress.seconds - progress.loss_seconds
+        return RunProgress(
+            step=progress.step,
+            num_steps=num_steps,
+            tokens=progress.tokens,
+            num_tokens=round(progress.tokens / progress.step * num_steps),
+            loss=progress.mean_loss,
+            perplexity=progress.perplexity,
+            tokens_per_second=progress.loss_tokens / seconds if seconds else 0.0,
+            seconds_left=left,
+        )
+
+    def _write_settings(self) -> None:
+        with replace_file(self.folder / SETTINGS) as temporary:
+            write_json(temporary, {MADE_BY: "elmore pretrain", **self.settings.to_json()})
+
+    def _write_checkpoint(self) -> None:
+        self.checkpoints.write(
+            self.progress.step,
+            self.trainer.tensors(),
+            {
+                "progress": self.progress.to_json(),
+                "settings": self.settings.to_json(),
+                "corpus": self.corpus.fingerprint,
+                "num_processes": self.group.size,
+                "lines": self._lines,
+            },
+        )
+
+    def _read_best(self) -> dict[str, Tensor]:
+        best = self.folder / CHECKPOINTS / BEST
+        try:
+            return load_tensors(best) if best.exists() else {}
+        except DataError as error:
+            self.observer.on_message(f"{error}; the weights of the last step are taken")
+            return {}
+
+    def _write_best(self) -> None:
+        with replace_file(self.folder / CHECKPOINTS / BEST) as temporary:
+            save_tensors(temporary, self.trainer.weights())
+
+    def _save_what_is_left(self) -> None:
+        """Write a checkpoint without the processes that are lost; the others may do so too."""
+        if self.trainer.is_whole and self.progress.step not in self.checkpoints.steps():
+            with suppress(DataError):  # another process is writing the same one
+                self._write_checkpoint()
+
+
+class _Silence:
+    """The metrics of a process that writes none."""
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, *_error: object) -> None:
+        return None
+
+
+def lock_run(folder: Path) -> Callable[[], None]:
+    """Keep other processes from running in the same folder."""
+    check_run_folder(folder)
+    make_folder(folder)
+    return hold_lock(folder / ".lock")
+
+
+def check_run_folder(folder: Path) -> None:
+    """Refuse to mix a run into a folder of other things."""
+    refuse_broken_links(folder)
+    if folder.exists() and not folder.is_dir():
+        raise DataError(f"{folder} is a file; give a folder for the run")
+    if not folder.is_dir():
+        return
+    names = {path.name for path in folder.iterdir() if not path.name.startswith(".")}
+    if names - PREPARED and not _is_run(folder):
+        raise DataError(f"{folder} holds other files; give an empty or a new folder for the run")
+
+
+def _is_run(folder: Path) -> bool:
+    """Tell a run's folder by what its settings say; names such as these are common."""
+    try:
+        return MADE_BY in read_json(folder / SETTINGS)
+    except ModelError:
+        return False
+
+
+def _without_kind(line: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in line.items() if name != "kind"}
+
+
+def clear_run(folder: Path) -> None:
+    """Remove what an earlier run left; what tells a folder of a run from others goes last."""
+    for name in (CHECKPOINTS, "tensorboard", MODEL):
+        shutil.rmtree(folder / name, ignore_errors=True)
+    for name in ("metrics.jsonl", "report.json", SETTINGS):
+        (folder / name).unlink(missing_ok=True)
+
+
+def set_threads(settings: PretrainSettings, group: Group) -> None:
+    """Share the cores among the processes of a machine; torchrun would give each one thread."""
+    if settings.run.threads is not None:
+        torch.set_num_threads(settings.run.threads)
+    elif group.num_local > 1:
+        torch.set_num_threads(max(1, _count_cores() // group.num_local))
+
+
+def _count_cores() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

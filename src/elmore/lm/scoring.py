@@ -1,0 +1,176 @@
+"""How likely sentences are, token by token, and which words fit a gap in one.
+
+Shapes: n tokens of a sentence, D the output of one direction, V words.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+
+import torch
+from torch import Tensor
+
+from elmore.config import StatePolicy
+from elmore.errors import ConfigError, DataError
+from elmore.lm.perplexity import WordIds, pair_with_targets
+from elmore.read.documents import DocumentReader
+from elmore.text.batches import Tokens
+from elmore.text.vocabulary import BEGIN_WORD, END_WORD, UNKNOWN_WORD
+from elmore.weights.language_model import LanguageModel
+
+GAP = "___"
+# Sentences scored together.
+WINDOW = 256
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SentenceScore:
+    """Natural logarithms of what each direction gives the symbols that it predicts."""
+
+    tokens: list[str]
+    is_known: list[bool]  # False for a token outside the vocabulary, scored as <UNK>
+    forward_lm: list[float]  # n + 1 numbers: of w1 .. wn </S>, each after all before it
+    backward_lm: list[float]  # n + 1 numbers: of <S> w1 .. wn, each before all after it
+
+    @property
+    def forward_total(self) -> float:
+        """The forward LM's log-probability of the sentence."""
+        return sum(self.forward_lm)
+
+    @property
+    def backward_total(self) -> float:
+        """The backward LM's."""
+        return sum(self.backward_lm)
+
+    @property
+    def mean_total(self) -> float:
+        """The mean of both, which is not a log-probability but ranks like one."""
+        return (self.forward_total + self.backward_total) / 2
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GapFilling:
+    """A word in the gap."""
+
+    word: str
+    forward_lm: float  # log-probability of the whole sentence with it
+    backward_lm: float
+    probability: float  # among the words that were tried
+
+    @property
+    def mean(self) -> float:
+        """What fillings are ranked by."""
+        return (self.forward_lm + self.backward_lm) / 2
+
+
+def score_sentences(
+    language_model: LanguageModel, sentences: Iterable[Tokens]
+) -> Iterator[SentenceScore]:
+    """Score each sentence on its own, in order, from the model's initial state."""
+    reader = _make_reader(language_model)
+    words = WordIds(language_model.words)
+    iterator = iter(sentences)
+    while window := list(islice(iterator, WINDOW)):
+        scores: dict[int, SentenceScore] = {}
+        for batch in reader.read([window]):
+            predictions = pair_with_targets(batch, words)
+            losses = language_model.softmax.losses(
+                torch.cat([predictions.forward_lm, predictions.backward_lm]),
+                torch.cat([predictions.forward_targets, predictions.backward_targets]),
+            )
+            sizes = [len(sentence) + 1 for sentence in batch.sentences]
+            forward_lm, backward_lm = (-losses).double().cpu().tensor_split(2)
+            for number, sentence, ahead, back in zip(
+                batch.numbers,
+                batch.sentences,
+                forward_lm.split(sizes),
+                backward_lm.split(sizes),
+                strict=True,
+            ):
+                scores[number] = SentenceScore(
+                    tokens=list(sentence),
+                    is_known=[token in words for token in sentence],
+                    forward_lm=ahead.tolist(),
+                    backward_lm=back.tolist(),
+                )
+        empty = SentenceScore(tokens=[], is_known=[], forward_lm=[], backward_lm=[])
+        for number in range(len(window)):
+            yield scores.get(number, empty)
+
+
+def fill_gap(
+    language_model: LanguageModel,
+    tokens: Tokens,
+    *,
+    top: int = 10,
+    num_candidates: int = 50,
+) -> list[GapFilling]:
+    """Return the `top` words for the one gap `___`, the best first.
+
+    Candidates are the words that both contexts expect more than any text does:
+    log p(w | left) + log p(w | right) - log p(w). They are then tried in the sentence, and ranked
+    by what both directions think of the whole of it.
+    """
+    for name, number in (("top", top), ("num_candidates", num_candidates)):
+        if number < 1:
+            raise ConfigError(f"{name} is {number}; give a whole number from 1")
+    gap = check_gap(tokens)
+    candidates = _find_candidates(language_model, tokens, gap=gap, number=max(top, num_candidates))
+    tried = [[*tokens[:gap], word, *tokens[gap + 1 :]] for word in candidates]
+    scores = list(score_sentences(language_model, tried))
+    means = torch.tensor([score.mean_total for score in scores], dtype=torch.float64)
+    fillings = [
+        GapFilling(
+            word=word,
+            forward_lm=score.forward_total,
+            backward_lm=score.backward_total,
+            probability=probability,
+        )
+        for word, score, probability in zip(
+            candidates, scores, means.softmax(dim=0).tolist(), strict=True
+        )
+    ]
+    return sorted(fillings, key=lambda filling: -filling.mean)[:top]
+
+
+def check_gap(tokens: Tokens) -> int:
+    """Return where the one gap is."""
+    gaps = [place for place, token in enumerate(tokens) if token == GAP]
+    if len(gaps) != 1:
+        raise DataError(
+            f"the sentence has {len(gaps)} gaps, wanted is one; write the gap as {GAP}, with "
+            "spaces around it"
+        )
+    return gaps[0]
+
+
+def _find_candidates(
+    language_model: LanguageModel, tokens: Tokens, *, gap: int, number: int
+) -> list[str]:
+    """Return the words that fit best by what stands on either side of the gap."""
+    # What stands in the gap itself is read by neither of the two outputs.
+    (batch,) = _make_reader(language_model).read([[tokens]])
+    outputs = batch.layers[-1]
+    dim = outputs.shape[1] // 2
+    place = gap + 1  # among the symbols
+    sides = torch.stack([outputs[place - 1, :dim], outputs[place + 1, dim:]])
+    scores = _weigh(language_model, sides)
+    excluded = {BEGIN_WORD, END_WORD, UNKNOWN_WORD, GAP, ""}
+    is_word = torch.tensor([word not in excluded for word in language_model.words])
+    scores = scores.masked_fill(~is_word, -torch.inf)
+    best = scores.topk(min(number, int(is_word.sum()))).indices.tolist()
+    return [language_model.words[place] for place in best]
+
+
+@torch.no_grad()
+def _weigh(language_model: LanguageModel, sides: Tensor) -> Tensor:
+    """Return (V,) scores from the (2, D) outputs before and after the gap."""
+    ahead, back = language_model.softmax.log_probs(sides).double().cpu()
+    return ahead + back - language_model.log_shares.double().cpu()
+
+
+def _make_reader(language_model: LanguageModel) -> DocumentReader:
+    language_model.elmo.require_weights()
+    return DocumentReader(
+        language_model.elmo.bilm, language_model.elmo.speller, policy=StatePolicy.RESET
+    )

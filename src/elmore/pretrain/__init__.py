@@ -1,1 +1,0 @@
-"""Prepare text, train a biLM on it, measure it."""

@@ -1,0 +1,214 @@
+"""Tell word senses by the nearest mean vector (Peters et al. 2018, 5.3; Melamud et al. 2016).
+
+A sense is the mean of the vectors of its uses in training text; a use in a test is given the sense
+of its lemma whose mean has the highest cosine.
+
+Shapes: L layers, T tokens, D numbers of a vector, V views, K senses of a lemma.
+"""
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elmore.config import StatePolicy
+from elmore.embed.embedder import Embedder
+from elmore.errors import ConfigError
+from elmore.probes.sense_data import Lemma, SenseSentence, SenseTarget
+from elmore.text.word_vectors import WordVectors
+
+Array = NDArray[np.float32]
+Views = Mapping[str, Sequence[float]]  # a name, and the weight of each layer
+
+MOST_FREQUENT, FIRST_SENSE = "most frequent sense", "WordNet first sense"
+CONTEXT_TOKENS = 10  # on either side of a word, for static vectors
+# Uses whose vectors do not depend on context are equally near, but for the rounding of long sums.
+TOLERANCE = 1e-5
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SenseUse:
+    """A word in a text: what is known of it, and its vectors."""
+
+    target: SenseTarget
+    vectors: Array  # (L, D)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Score:
+    """How many of the targets got a sense, and how many of those a right one."""
+
+    num_targets: int = 0
+    num_answered: int = 0
+    num_correct: int = 0
+
+    def __add__(self, other: "Score") -> "Score":
+        return Score(
+            num_targets=self.num_targets + other.num_targets,
+            num_answered=self.num_answered + other.num_answered,
+            num_correct=self.num_correct + other.num_correct,
+        )
+
+    @property
+    def f1(self) -> float:
+        """Between the share right of the answers and that of the targets; 0 without targets."""
+        # 2PR / (P + R) with P = correct / answered and R = correct / targets.
+        return 2 * self.num_correct / max(self.num_answered + self.num_targets, 1)
+
+
+@dataclass(kw_only=True, slots=True)
+class _SenseSum:
+    num_uses: int
+    vectors: Array  # (L, D); as good as the mean, since a cosine does not see the length
+
+
+class SenseSums:
+    """The senses that a training text has of each lemma; memory grows with their number alone."""
+
+    def __init__(self, uses: Iterable[SenseUse] = ()) -> None:
+        self._sums: dict[Lemma, dict[str, _SenseSum]] = {}
+        for use in uses:
+            self.add(use)
+
+    def add(self, use: SenseUse) -> None:
+        """Learn from one use; one with several senses counts for each."""
+        senses = self._sums.setdefault(use.target.entry, {})
+        for key in use.target.keys:
+            if key in senses:
+                senses[key].num_uses += 1
+                senses[key].vectors += use.vectors
+            else:
+                senses[key] = _SenseSum(num_uses=1, vectors=use.vectors.copy())
+
+    def __len__(self) -> int:
+        return len(self._sums)
+
+    def keys(self, entry: Lemma) -> list[str]:
+        """Return the senses of a lemma, most frequent first, equals in the order of the text."""
+        senses = self._sums.get(entry, {})
+        return sorted(senses, key=lambda key: -senses[key].num_uses)
+
+    def nearest(self, use: SenseUse, weights: NDArray[np.float64]) -> list[str]:
+        """Return the sense nearest to a use under each of (V, L) weights; [] for a new lemma."""
+        keys = self.keys(use.target.entry)
+        if not keys:
+            return []
+        senses = self._sums[use.target.entry]
+        sums = np.stack([senses[key].vectors for key in keys]).astype(np.float64)  # (K, L, D)
+        means = _normalize(np.einsum("vl,kld->vkd", weights, sums))
+        query = _normalize(weights @ use.vectors.astype(np.float64))  # (V, D)
+        cosines = np.einsum("vd,vkd->vk", query, means)
+        # Of equally near senses the most frequent: it stands first, and argmax takes the first.
+        is_nearest = cosines >= cosines.max(axis=1, keepdims=True) - TOLERANCE
+        return [keys[place] for place in is_nearest.argmax(axis=1)]
+
+
+def make_views(num_layers: int, *, mixes: Views | None = None) -> dict[str, list[float]]:
+    """Name each layer, their average, and mixes of the caller's own by one weight a layer.
+
+    >>> make_views(2, mixes={"tagger": [0.9, 0.1]})
+    {'layer 0': [1.0, 0.0], 'layer 1': [0.0, 1.0], 'average': [0.5, 0.5], 'tagger': [0.9, 0.1]}
+    """
+    views = {f"layer {layer}": np.eye(num_layers)[layer].tolist() for layer in range(num_layers)}
+    views["average"] = [1 / num_layers] * num_layers
+    for name, weights in (mixes or {}).items():
+        if len(weights) != num_layers:
+            raise ConfigError(
+                f"the mix {name!r} weighs {len(weights)} layers but the model has {num_layers}; "
+                "give one weight a layer"
+            )
+        views[name] = list(weights)
+    return views
+
+
+def embed_sentences(
+    embedder: Embedder, sentences: Iterable[SenseSentence]
+) -> Iterator[tuple[SenseSentence, Array]]:
+    """Yield sentences with their layers (L, T, D).
+
+    Those without targets are left out, unless the next sentence depends on their state.
+    """
+    is_alone = embedder.state is StatePolicy.RESET
+    waiting: deque[SenseSentence] = deque()
+
+    def read_tokens() -> Iterator[Sequence[str]]:
+        for sentence in sentences:
+            if sentence.targets or not is_alone:
+                waiting.append(sentence)
+                yield sentence.tokens
+
+    for layers in embedder.stream(read_tokens(), mix="all"):
+        yield waiting.popleft(), layers
+
+
+def find_uses(embedded: Iterable[tuple[SenseSentence, Array]]) -> Iterator[SenseUse]:
+    """Yield the targets of sentences; one of several tokens has the mean of their vectors."""
+    for sentence, layers in embedded:
+        for target in sentence.targets:
+            vectors = layers[:, target.start : target.end].mean(axis=1)
+            yield SenseUse(target=target, vectors=vectors)
+
+
+def find_static_uses(sentences: Iterable[SenseSentence], words: WordVectors) -> Iterator[SenseUse]:
+    """Yield targets with the mean static vector of the words around them, as one layer.
+
+    A word's own static vector is the same in every use, so it cannot tell senses apart.
+    """
+    for sentence in sentences:
+        for target in sentence.targets:
+            before = sentence.tokens[max(target.start - CONTEXT_TOKENS, 0) : target.start]
+            after = sentence.tokens[target.end : target.end + CONTEXT_TOKENS]
+            known = [token for token in (*before, *after) if words.find(token) is not None]
+            vector = words.embed(known).sum(axis=0) / max(len(known), 1)
+            yield SenseUse(target=target, vectors=vector[np.newaxis])
+
+
+def score_views(
+    uses: Iterable[SenseUse],
+    trained: SenseSums,
+    *,
+    views: Views,
+    first_senses: Mapping[Lemma, str] | None = None,
+) -> dict[str, Score]:
+    """Score every view on a test.
+
+    A lemma that training lacks gets WordNet's first sense, or no answer without `first_senses`.
+    """
+    weights = np.array(list(views.values()), dtype=np.float64)  # (V, L)
+    scores = dict.fromkeys(views, Score())
+    for use in uses:
+        first = (first_senses or {}).get(use.target.entry)
+        keys: list[str | None] = [*trained.nearest(use, weights)] or [first] * len(views)
+        for name, key in zip(views, keys, strict=True):
+            scores[name] += _score_answer(use.target, key)
+    return scores
+
+
+def score_baselines(
+    targets: Iterable[SenseTarget],
+    trained: SenseSums,
+    *,
+    first_senses: Mapping[Lemma, str] | None = None,
+) -> dict[str, Score]:
+    """Score what needs no context: a lemma's most frequent sense, and its first in WordNet."""
+    names = [MOST_FREQUENT] if first_senses is None else [MOST_FREQUENT, FIRST_SENSE]
+    scores = dict.fromkeys(names, Score())
+    for target in targets:
+        first = (first_senses or {}).get(target.entry)
+        most_frequent = next(iter(trained.keys(target.entry)), first)
+        for name, key in zip(names, [most_frequent, first], strict=False):
+            scores[name] += _score_answer(target, key)
+    return scores
+
+
+def _score_answer(target: SenseTarget, key: str | None) -> Score:
+    is_right = key in target.keys
+    return Score(num_targets=1, num_answered=int(key is not None), num_correct=int(is_right))
+
+
+def _normalize(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Give vectors length 1; zeros stay zeros."""
+    lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
+    return vectors / np.where(lengths > 0, lengths, 1.0)

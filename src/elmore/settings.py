@@ -1,0 +1,172 @@
+"""Settings from TOML files and `--set`: read, changed and checked the same way everywhere."""
+
+import difflib
+import tomllib
+from collections.abc import Mapping
+from dataclasses import fields
+from enum import StrEnum
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Any, get_args
+
+from elmore.errors import ConfigError
+
+CONFIGS = Path(__file__).parent / "configs"
+MAX_NUMBER = 1e30  # well within single precision
+
+
+def find_config(name: str) -> Path:
+    """Return a settings file by its path, or by its name if it comes with elmore."""
+    if Path(name).is_file():
+        return Path(name)
+    known = {path.stem: path for path in sorted(CONFIGS.glob("*.toml"))}
+    if name in known:
+        return known[name]
+    raise ConfigError(
+        f"there is no settings file {name!r:.200}; give the path of a TOML file, or one of: "
+        f"{', '.join(known)}"
+    )
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """Return what a TOML file holds."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"cannot read {path}: {error.strerror}; check the path") from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"{path} is not UTF-8; settings are TOML, in UTF-8") from None
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{path} is not TOML: {error}; {CONFIGS} has examples") from None
+
+
+def apply_change(values: dict[str, Any], change: str) -> None:
+    """Change one setting in place; the value is TOML, or else a string.
+
+    >>> values = {"training": {"rows": 8}}
+    >>> apply_change(values, "training.rows=16"); apply_change(values, "optimizer.name=adamw")
+    >>> values
+    {'training': {'rows': 16}, 'optimizer': {'name': 'adamw'}}
+    """
+    name, equals, text = change.partition("=")
+    *sections, setting = name.strip().split(".")
+    if not equals or not sections or not all([*sections, setting]):
+        raise ConfigError(f"--set {change!r:.80} is not of the form section.setting=value")
+    try:
+        value = tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        value = text.strip()
+    except (ValueError, RecursionError):  # thousands of digits, or of brackets
+        raise ConfigError(f"--set {change!r:.80}: the value is too long") from None
+    for section in sections:
+        values = values.setdefault(section, {})
+        if not isinstance(values, dict):
+            raise ConfigError(f"--set {change!r:.80}: {section!r} has no settings of its own")
+    values[setting] = value
+
+
+def check_sections(values: Mapping[str, Any], settings: type) -> None:
+    """Refuse a section that a settings class does not have."""
+    known = [item.name for item in fields(settings)]
+    for name in values:
+        if name not in known:
+            raise ConfigError(f"unknown section {name!r:.60}; {_suggest(name, known)}")
+
+
+def _suggest(name: Any, known: list[str]) -> str:
+    close = difflib.get_close_matches(str(name), known, n=1)
+    return f"did you mean {close[0]!r}?" if close else f"known: {', '.join(known)}"
+
+
+def read_section(section: type, name: str, values: Any) -> Any:
+    """Build one dataclass from an object of JSON or TOML, naming what does not fit."""
+    if not isinstance(values, Mapping):
+        raise ConfigError(f"'{name}' is {values!r:.60}; it must be an object of settings")
+    try:
+        return section(**check_fields(section, f"'{name}'", values))
+    except TypeError as error:
+        raise ConfigError(f"'{name}' lacks a setting: {error}") from error
+
+
+def check_fields(section: type, place: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return `values` if each is a field of `section` and of a plain type."""
+    names = [item.name for item in fields(section)]
+    for key in values:
+        if key not in names:
+            raise ConfigError(f"unknown setting {key!r:.60} in {place}; {_suggest(key, names)}")
+    for item in fields(section):
+        if item.name in values and not _fits(values[item.name], item.type):
+            raise ConfigError(
+                f"setting {item.name!r} in {place} is {values[item.name]!r:.60}; "
+                f"it must be {_name_type(item.type)}"
+            )
+    return dict(values)
+
+
+def _name_type(annotation: Any) -> str:
+    """Return what a value must be, for somebody who writes TOML."""
+    names = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
+    if isinstance(annotation, UnionType):
+        kinds = [kind for kind in get_args(annotation) if kind is not NoneType]
+        return " or ".join(map(_name_type, kinds))
+    return names.get(annotation, getattr(annotation, "__name__", str(annotation)))
+
+
+def _fits(value: Any, annotation: Any) -> bool:
+    """Tell whether a JSON value may stand for a field; the dataclasses check ranges."""
+    if isinstance(annotation, UnionType):
+        return any(_fits(value, kind) for kind in get_args(annotation))
+    if annotation is float:
+        return is_number(value)
+    if annotation is int:
+        return isinstance(value, int) and not isinstance(value, bool)
+    if annotation in (bool, str, NoneType):
+        return isinstance(value, annotation)
+    return value is not None  # a choice, a list or pairs, which their dataclass reads
+
+
+def is_number(value: Any) -> bool:
+    """Tell whether a value is a number that single precision holds."""
+    return (
+        isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < MAX_NUMBER
+    )
+
+
+def read_choice(name: str, value: Any, kind: type[StrEnum]) -> StrEnum:
+    """Return one of the kind's names, whether given as such or as a string."""
+    try:
+        return kind(value)
+    except ValueError:
+        known = ", ".join(kind)
+        raise ConfigError(f"{name} is {value!r:.60}; choose one of: {known}") from None
+
+
+# Numbers as large as this are bounds for the machine's sake, which nobody need know.
+_NO_BOUND = 1 << 40
+
+
+def check_range(name: str, value: Any, least: int, most: int) -> None:
+    """Refuse what is not a whole number within bounds."""
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+        is_too_large = isinstance(value, int) and value > most
+        is_bounded = most < _NO_BOUND or is_too_large
+        bounds = f"from {least} to {most}" if is_bounded else f"from {least} on"
+        raise ConfigError(f"{name} is {value!r:.60}; give a whole number {bounds}")
+
+
+def check_positive(name: str, value: Any) -> None:
+    """Refuse what is not a number above 0."""
+    if not is_number(value) or value <= 0:
+        raise ConfigError(f"{name} is {value!r:.60}; give a number above 0")
+
+
+def check_number(name: str, value: Any, *, least: float, most: float | None = None) -> None:
+    """Refuse what is not a number within bounds."""
+    if not is_number(value) or value < least or (most is not None and value > most):
+        bounds = f"from {least:g} on" if most is None else f"from {least:g} to {most:g}"
+        raise ConfigError(f"{name} is {value!r:.60}; give a number {bounds}")
+
+
+def check_share(name: str, value: Any) -> None:
+    """Refuse what cannot be dropped out: all, or more."""
+    check_number(name, value, least=0, most=0.99)

@@ -20,7 +20,7 @@ FORMAT = 3
 PLAN, REPORT, LOCK = "plan.json", "report.json", ".lock"
 
 # What changes neither the steps taken so far nor their order may change on the way.
-FREE_SETTINGS = ("training.checkpoint_minutes",)
+FREE_SETTINGS = ("training.checkpoint_minutes", "training.threads")
 RISING_SETTINGS = ("training.max_epochs", "training.patience")
 
 Plan = dict[str, Any]

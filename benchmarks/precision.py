@@ -72,7 +72,7 @@ seconds = time.perf_counter() - started
 sentences = json.loads((folder / "sentences.json").read_text())
 embedder.embed(sentences[:4])
 megabytes = resident() - before
-np.save(folder / "layers.npy", np.concatenate(embedder.layers(sentences), axis=1))
+np.save(folder / "layers.npy", np.concatenate(embedder.embed(sentences, layers="all"), axis=1))
 print(json.dumps({"seconds": seconds, "megabytes": megabytes}))
 """
 

@@ -40,7 +40,7 @@ def main() -> None:
         add_uses(table, embedder, word, sentences)
     console.print(table)
     OUT.parent.mkdir(exist_ok=True)
-    report = embed_to_file(embedder, sentences, OUT, mix="all")
+    report = embed_to_file(embedder, sentences, OUT, layers="all")
     console.print(
         f"wrote {OUT.relative_to(Path.cwd()) if OUT.is_relative_to(Path.cwd()) else OUT}: "
         f"all layers of {report.num_tokens} tokens in {report.num_sentences} sentences"
@@ -50,7 +50,7 @@ def main() -> None:
 def add_uses(table: Table, embedder: Embedder, word: str, sentences: list[list[str]]) -> None:
     """Find for each use of a word the one that is closest to it."""
     # Layer 1: docs/models/english.md has it a little ahead of the top one in telling uses apart.
-    contexts, vectors = collect_contexts(embedder, word, sentences, mix=1)
+    contexts, vectors = collect_contexts(embedder, word, sentences, layers=1)
     cosines = vectors @ vectors.T
     np.fill_diagonal(cosines, -1.0)
     table.add_section()

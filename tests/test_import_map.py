@@ -21,7 +21,6 @@ MAP = {
     "weights": {"build", "config", "errors", "files", "model", "settings", "text"},
     "read": {"config", "errors", "model", "text"},
     "jobs": {"errors", "files"},
-    "embed": {"config", "errors", "files", "jobs", "model", "read", "settings", "text", "weights"},
     "corpus": {"errors", "files", "text", "wording"},
     "lm": {
         "config",
@@ -35,6 +34,18 @@ MAP = {
         "text",
         "weights",
         "wording",
+    },
+    "embed": {
+        "config",
+        "errors",
+        "files",
+        "jobs",
+        "lm",
+        "model",
+        "read",
+        "settings",
+        "text",
+        "weights",
     },
     "tasks": {
         "config",

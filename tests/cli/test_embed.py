@@ -32,7 +32,7 @@ def test_embeds_a_file_of_tokens(folder, elmore_command, state):
     )
     assert (result.status, result.out) == (0, "")
     embedder = Embedder(tiny.model(scale=0.4), state=state)
-    wanted = list(embedder.stream(SENTENCES, mix="all"))
+    wanted = list(embedder.stream(SENTENCES, layers="all"))
     with h5py.File("vectors.h5") as file:
         assert list(file)[:3] == ["0", "1", "2"]
         for number, vectors in enumerate(wanted):

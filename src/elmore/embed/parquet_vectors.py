@@ -119,7 +119,9 @@ def _schema(header: VectorHeader) -> Any:
 def _vector_columns(header: VectorHeader) -> list[str]:
     if header.num_layers is None:
         return ["vector"]
-    return [f"layer_{number}" for number in range(header.num_layers)]
+    chosen = header.layers.split(",")  # such as 0,2
+    numbers = chosen if len(chosen) == header.num_layers else range(header.num_layers)
+    return [f"layer_{number}" for number in numbers]
 
 
 def _columns_to_split(header: VectorHeader) -> list[str]:

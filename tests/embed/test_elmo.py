@@ -195,9 +195,7 @@ def test_tokenized_sentences_do_as_well_as_their_batch():
 
 @pytest.mark.parametrize("given", [None, 3, tiny.byte_config(), torch.nn.Linear(1, 1)])
 def test_what_is_no_model_is_named(given):
-    with pytest.raises(
-        ConfigError, match=r"a model was expected; give what elmore\.load"
-    ):
+    with pytest.raises(ConfigError, match=r"a model was expected; give what elmore\.load"):
         Elmo(given)
 
 

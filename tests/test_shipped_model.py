@@ -63,8 +63,8 @@ SENSES = {
 @pytest.mark.parametrize(
     ("layers", "num_right", "sentence"),
     [
-        (1, 17, "Seventeen of the eighteen find a use of their own meaning"),
-        ("top", 13, "By the top layer thirteen would"),
+        (1, 17, "Of all 18 uses, 17 find a use with the same meaning first"),
+        ("top", 13, "with the top layer or the average of layers, 13 do"),
     ],
 )
 def test_uses_of_one_meaning_are_closest_as_often_as_the_readme_says(layers, num_right, sentence):

@@ -30,7 +30,7 @@ def main() -> None:
     parser.add_argument("--tokens", type=int, default=1000)
     arguments = parser.parse_args()
     sentences = load_sentences(arguments.text, num_tokens=arguments.tokens)
-    print("| precision | load, s | memory, MB | largest | relative | smallest cosine |")
+    print("| precision | load, s | memory, MB | largest error | relative error | smallest cosine |")
     print("|---|---|---|---|---|---|")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

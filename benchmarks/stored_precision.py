@@ -54,7 +54,7 @@ def main() -> None:
         original = load_language_model(arguments.model)
         for store in STORES:
             original.save(Path(name) / store, store=store)
-        print(f"The weights before that are {find_store(arguments.model / WEIGHTS)}.\n")
+        print(f"The original weights are {find_store(arguments.model / WEIGHTS)}.\n")
         print_vectors(Path(name), documents)
         print()
         print_perplexities(Path(name), documents)

@@ -42,7 +42,7 @@ def test_from_a_model_to_its_tables(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["stored_precision", *map(str, command)])
     stored_precision.main()
     printed = capsys.readouterr().out
-    assert "The weights before that are f32" in printed
+    assert "The original weights are f32" in printed
     lines = [line.strip("| ").split(" | ") for line in printed.splitlines() if "|" in line]
     assert [line[:2] for line in lines[2:8]] == [
         [store, str(layer)] for store in ("f16", "bf16") for layer in range(3)

@@ -17,6 +17,7 @@ def corpus(tmp_path_factory):
     return elmore.prepare(TEXT, folder, form="tokenized", min_count=1, heldout=0.2, processes=1)
 
 
+@pytest.mark.slow
 def test_from_text_to_a_model_and_its_vectors(corpus, tmp_path):
     (tmp_path / "small.toml").write_text(SMALL_MODEL)
     report = elmore.pretrain(

@@ -29,6 +29,8 @@ from tests import tiny
 from tests.tasks.fit.made_up import Place
 from tests.weights.test_damaged_files import change
 
+pytestmark = pytest.mark.slow
+
 NUM_CHANGES = 60
 SENTENCES = [["a", "bad", "cafe"], ["dada"]]
 TASK_FILES = ["settings.json", "words.txt", "weights.safetensors"]

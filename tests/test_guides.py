@@ -25,6 +25,7 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.slow
 def test_the_commands_of_the_guide_run(folder, elmore_command):
     commands = re.findall(r"^\$ elmore (.*)$", GUIDE, flags=re.MULTILINE)
     assert len(commands) >= 12

@@ -4,6 +4,8 @@ import ast
 import re
 from pathlib import Path
 
+import pytest
+
 import elmore
 
 ROOT = Path(__file__).parents[1]
@@ -126,6 +128,7 @@ def imports_of(path: Path) -> set[str]:
     }
 
 
+@pytest.mark.slow
 def test_every_import_is_on_the_map():
     wrong = [
         f"{path.relative_to(PACKAGE)} imports {name}"
@@ -141,6 +144,7 @@ def test_the_map_knows_every_place():
     assert places - set(MAP) == {"__init__", "__main__"}
 
 
+@pytest.mark.slow
 def test_the_map_has_no_unused_arrow_and_no_circle():
     used = {place: set() for place in MAP}
     for path in PACKAGE.rglob("*.py"):

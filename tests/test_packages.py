@@ -41,6 +41,7 @@ def plain_wheel(tmp_path_factory):
     return packages.build_wheel(tree, tree / "dist", CC="/bin/false", CXX="/bin/false")
 
 
+@pytest.mark.slow
 def test_the_source_package_has_every_file_of_the_project(tree, tmp_path):
     wanted = {path.relative_to(tree).as_posix() for path in tree.rglob("*") if path.is_file()}
     names = packages.names_in_sdist(packages.build_sdist(tree, tmp_path / "dist"))
@@ -48,6 +49,7 @@ def test_the_source_package_has_every_file_of_the_project(tree, tmp_path):
     assert wanted - names == set()
 
 
+@pytest.mark.slow
 def test_the_wheel_has_the_program_the_model_and_both_licences(plain_wheel):
     names = packages.names_in_wheel(plain_wheel)
     assert packages.IN_EVERY_WHEEL - names == set()
@@ -62,6 +64,7 @@ def test_a_wheel_without_kernels_is_tagged_for_every_machine(plain_wheel):
     assert not [name for name in packages.names_in_wheel(plain_wheel) if name.endswith(".so")]
 
 
+@pytest.mark.slow
 @builds_kernels
 def test_a_wheel_with_kernels_is_tagged_for_this_machine(tree, tmp_path):
     # Writes an empty file where a compiler would write its result.

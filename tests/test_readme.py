@@ -16,6 +16,8 @@ from elmore.weights.bilm_tf import write_bilm_tf
 from tests import tiny
 from tests.weights import peer_files
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
 

@@ -31,6 +31,7 @@ def test_it_fits_into_the_package():
     assert sum(path.stat().st_size for path in FOLDER.iterdir()) <= MAX_BYTES
 
 
+@pytest.mark.slow
 def test_without_a_name_it_is_used(elmore_command):
     assert elmore.load().model.fingerprint() == elmore.load(FOLDER).model.fingerprint()
     facts = elmore_command("info", "--json").json
@@ -81,6 +82,7 @@ def test_uses_of_one_meaning_are_closest_as_often_as_the_readme_says(layers, num
     assert sentence in " ".join(README.split())
 
 
+@pytest.mark.slow
 def test_it_fills_gaps_with_words_that_fit():
     model = load_language_model(None)
     words = [

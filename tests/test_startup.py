@@ -8,6 +8,7 @@ import pytest
 HEAVY = ["torch", "numpy", "h5py", "safetensors", "huggingface_hub", "pyarrow", "nupunkt", "rjieba"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("program", "allowed"),
     [

@@ -71,6 +71,7 @@ def agreement(embedder, uses, *, layer, directions=slice(None)):
     return np.mean([use.sense == uses[i].sense for use, i in zip(uses, nearest, strict=True)])
 
 
+@pytest.mark.slow
 def test_nearest_contexts_agree_in_sense_above_the_tokens(embedder, sentences):
     words = [[use for use in sentences if use.word == word] for word in Grammar().senses]
 

@@ -15,6 +15,7 @@ SENTENCES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("output_clip", [3.0, 0.5, None])  # outputs here seldom come up to 3
 def test_peers_method_gives_the_layers_of_the_bilm(output_clip):
     model = tiny.model(tiny.byte_config(output_clip=output_clip))

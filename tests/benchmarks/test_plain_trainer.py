@@ -80,6 +80,7 @@ def to_plain(negatives) -> PlainNegatives:
     return PlainNegatives(words=negatives.words, log_expected=negatives.log_expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bounds", [UNBOUNDED, {}])  # bounds of 3 are not reached here
 def test_losses_and_gradients_are_those_of_elmore_window_after_window(bounds):
     bilm, softmax = make_parts(**bounds)

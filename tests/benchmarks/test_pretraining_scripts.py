@@ -40,6 +40,7 @@ def folder(tmp_path):
     return tmp_path
 
 
+@pytest.mark.slow
 def test_curves_are_kept_drawn_and_not_trained_twice(folder, monkeypatch, capsys):
     pytest.importorskip("matplotlib")
     command = [folder / "corpus", folder / "out", "--config", folder / "model.toml"]

@@ -35,6 +35,7 @@ def test_an_error_is_that_of_the_worst_token_and_of_the_mean(monkeypatch):
     assert errors[2].cosine == pytest.approx(min(cosines), rel=1e-5)
 
 
+@pytest.mark.slow
 def test_from_a_model_to_its_tables(tmp_path, monkeypatch, capsys):
     make_language_model().save(tmp_path / "model")
     (tmp_path / "text.txt").write_text(TEXT, encoding="utf-8")

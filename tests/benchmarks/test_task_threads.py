@@ -11,6 +11,7 @@ def test_examples_of_every_kind_are_as_many_as_asked_for(kind):
     assert len(examples) == 3
 
 
+@pytest.mark.slow
 def test_a_network_is_trained():
     assert measure_steps("entities", num_threads=None, seconds=0.0) > 0
 

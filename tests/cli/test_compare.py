@@ -7,6 +7,8 @@ import pytest
 from tests.cli.small_tasks import SMALL, assert_refused
 from tests.tasks.fit.made_up import Place
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def place(tmp_path, monkeypatch):

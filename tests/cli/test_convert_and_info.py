@@ -74,6 +74,7 @@ def predicting(folder):
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("store", list(Store))
 def test_the_softmax_goes_along_in_every_store(store, predicting, elmore_command):
     result = elmore_command("convert", "lm", "--out", "new", "--store", store, "--json")
@@ -101,6 +102,7 @@ def test_from_zeros_the_softmax_still_belongs_to_its_weights(predicting, elmore_
     assert not loaded.elmo.bilm.initial_cell.any()
 
 
+@pytest.mark.slow
 def test_the_softmax_can_be_left_out_also_where_one_was(predicting, elmore_command):
     elmore_command("convert", "lm", "--out", "new")
     assert (predicting / "new" / "softmax.json").exists()

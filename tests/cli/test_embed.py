@@ -114,6 +114,7 @@ def test_token_embeddings_are_taken(folder, elmore_command):
     assert np.array_equal(next(read_vectors("v.npz")).vectors, wanted)
 
 
+@pytest.mark.slow
 def test_restart_and_compress_reach_the_job(folder, elmore_command):
     (folder / "long.txt").write_text("a b c\n" * 200)
     sizes = []

@@ -69,6 +69,7 @@ def test_by_default_state_is_carried_in_documents_and_a_table_is_printed(folder,
         assert shown in result.out
 
 
+@pytest.mark.slow
 def test_a_prepared_corpus_is_measured_by_its_parts(folder, elmore_command):
     (folder / "heldout.txt").write_text("a dog sat .\nthe mat\n\nran on\n")
     prepare_corpus(
@@ -126,6 +127,7 @@ def test_a_text_can_begin_from_zeros_and_end_early(folder, elmore_command):
     assert result.json["perplexity"] == pytest.approx(wanted.perplexity, rel=1e-5)
 
 
+@pytest.mark.slow
 def test_what_cannot_be_measured_is_one_sentence(folder, elmore_command):
     (folder / "empty.txt").write_text("\n\n")
     tiny.model().save_pretrained(folder / "plain")

@@ -80,6 +80,7 @@ def test_an_interrupt_before_the_first_step_is_told_too(elmore_command, place, m
     assert not (place.folder / "tags").exists()
 
 
+@pytest.mark.slow
 def test_mistakes_are_told_in_a_sentence_and_nothing_is_written(elmore_command, place):
     (place.folder / "broken").mkdir()
     for part in ("train", "dev"):
@@ -125,6 +126,7 @@ def write_typo(place):
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("verb", ["fit", "compare"])
 def test_data_that_looks_wrong_is_shown_and_refused_unless_accepted(elmore_command, place, verb):
     write_typo(place)
@@ -148,6 +150,7 @@ def test_data_that_looks_wrong_is_shown_and_refused_unless_accepted(elmore_comma
     assert "accepted: the label 'NUON' occurs 1 time" in accepted.err
 
 
+@pytest.mark.slow
 def test_other_settings_in_the_same_folder_are_refused_until_restarted(elmore_command, place):
     command = ["fit", "tags", "--data", "data", "--without-elmo", *SMALL]
     assert elmore_command(*command).status == 0
@@ -156,6 +159,7 @@ def test_other_settings_in_the_same_folder_are_refused_until_restarted(elmore_co
     assert elmore_command(*command, "--set", "training.seed=2", "--restart").status == 0
 
 
+@pytest.mark.slow
 def test_help_tells_what_each_verb_does(elmore_command):
     for verb, told in {
         "fit": ["Train a network for a task", "--without-elmo", "elmore fit ner --data conll2003/"],

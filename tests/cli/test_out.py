@@ -54,6 +54,7 @@ def outs(made, monkeypatch):
     return outs
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", FOLDERS)
 @pytest.mark.parametrize("name", ["broken", "circle", "broken/deep"])
 def test_no_folder_is_made_behind_a_link_to_nothing(elmore_command, outs, command, name):

@@ -73,6 +73,7 @@ def test_only_what_is_asked_for_is_drawn(tmp_path, what, by, shown, not_shown):
     assert [words for words in not_shown if words in text] == []
 
 
+@pytest.mark.slow
 @needs_matplotlib
 def test_of_a_run_that_has_just_begun_what_there_is_is_drawn(tmp_path, capsys):
     run = write_run(tmp_path / "new", num_steps=1, has_heldout=False)

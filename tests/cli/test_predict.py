@@ -29,6 +29,7 @@ def _inside(place, monkeypatch):
     monkeypatch.chdir(place.folder)
 
 
+@pytest.mark.slow
 def test_an_object_a_line(elmore_command, place):
     (place.folder / "letter.txt").write_text("A bad cafe. Dada!\n")
     result = elmore_command("predict", "task", "letter.txt")
@@ -81,6 +82,7 @@ def test_mistakes_are_told_in_a_sentence_and_nothing_is_written(elmore_command, 
         assert sorted(path.name for path in place.folder.iterdir()) == before
 
 
+@pytest.mark.slow
 def test_nobody_complains_when_the_reader_has_enough(place):
     """As behind `| head -1`: no traceback, and no complaint when Python ends."""
     (place.folder / "long.txt").write_text("a bad cafe\n\n" * 4000)

@@ -28,6 +28,7 @@ def test_prepares_files_and_prints_a_table(texts, elmore_command):
     assert words.startswith(f"vocabulary: {len(corpus.vocabulary)} words")
 
 
+@pytest.mark.slow
 def test_reports_as_json(texts, elmore_command):
     result = elmore_command("prepare", "a.txt", "--heldout-text", "[bc].txt", "-o", "c", "--json")
     assert result.json["parts"]["heldout"]["documents"] == 42
@@ -129,6 +130,7 @@ def test_a_corpus_of_an_older_version_is_one_line_and_no_error(texts, elmore_com
     assert line.startswith("elmore: c/corpus.json was written by an older elmore")
 
 
+@pytest.mark.slow
 def test_a_text_too_short_to_learn_from_is_noted(texts, elmore_command):
     (texts / "short.txt").write_text("a cat sat down\n")
     result = elmore_command("prepare", "short.txt", "--out", "c", "--min-count", 1, "--json")

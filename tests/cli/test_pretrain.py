@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 SENTENCES = [
     f"The {animal} {verb} the {other} near the {place} ."
     for animal in ("cat", "dog", "bird")

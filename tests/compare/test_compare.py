@@ -80,6 +80,7 @@ def test_what_cannot_be_compared_is_told():
         plan_runs(blind, variants=["input", "without"], shares=[1.0], num_seeds=1)
 
 
+@pytest.mark.slow
 def test_trainings_are_brought_together_and_not_repeated(tmp_path):
     place = Place(tmp_path)
     runs = plan(shares=[0.5, 1.0])
@@ -161,6 +162,7 @@ def test_a_bilm_that_cannot_go_on_reading_is_told_before_anything_is_trained(tmp
     assert watcher.steps == []
 
 
+@pytest.mark.slow
 def test_to_begin_anew_keeps_the_bilm_of_runs_that_are_not_trained_anew(tmp_path):
     place = Place(tmp_path)
     choice = ElmoChoice(name=str(tiny.TRAINED_MODEL), cache=LayerCache(tmp_path / "cache"))

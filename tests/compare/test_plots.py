@@ -40,6 +40,7 @@ def read_words(plot):
     return {element.text for element in root.iter() if element.tag.endswith("text")}
 
 
+@pytest.mark.slow
 def test_the_same_results_give_the_same_bytes(plots):
     assert len(plots) == 4
     assert draw_plots(COMPARISON) == list(plots.values())
@@ -90,6 +91,7 @@ def test_curves_are_shown_of_runs_that_kept_them(plots):
     assert "epoch" in read_words(draw_curves(make_comparison([make_run(curve=flat)])))
 
 
+@pytest.mark.slow
 @needs_matplotlib
 def test_scores_with_formula_signs_are_words():
     runs = [make_run(share=share, scores={"dev": {"$f$": 3.0}}) for share in (0.1, 1.0)]

@@ -11,6 +11,7 @@ COMPARISON = make_comparison(
 )
 
 
+@pytest.mark.slow
 def test_both_files_are_written_and_never_vary(tmp_path):
     pytest.importorskip("matplotlib", reason="needs elmore[plot]")
     pages = [write_report(COMPARISON, tmp_path / name, command="elmore compare") for name in "ab"]

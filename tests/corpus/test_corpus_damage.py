@@ -131,6 +131,7 @@ def damage(data, chooser):
             return data[:place]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("has_checksum", [True, False])
 def test_random_damage_is_an_error_or_changes_nothing(made, copy, has_checksum):
     if not has_checksum:

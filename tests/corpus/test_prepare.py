@@ -28,6 +28,7 @@ def flatten(documents):
     return [token for document in documents for sentence in document for token in sentence]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chunk_bytes", [16, 37, 100, 1000, 1 << 20])
 def test_documents_come_back_whatever_the_chunks(tmp_path, chunk_bytes):
     corpus = prepare(TEXT, tmp_path / "corpus", heldout=0.0, chunk_bytes=chunk_bytes)
@@ -38,6 +39,7 @@ def test_documents_come_back_whatever_the_chunks(tmp_path, chunk_bytes):
     check_corpus(corpus.folder)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("document_sentences", [None, 3])
 def test_documents_are_held_out_whole(tmp_path, document_sentences):
     expected = [
@@ -70,6 +72,7 @@ def test_documents_are_held_out_whole(tmp_path, document_sentences):
         assert heldout == list(corpora[0].heldout.documents())
 
 
+@pytest.mark.slow
 def test_another_seed_holds_out_other_documents(tmp_path):
     chosen = [
         list(prepare(TEXT, tmp_path / str(seed), heldout=0.3, seed=seed).heldout.documents())
@@ -92,6 +95,7 @@ def test_one_document_leaves_nothing_to_hold_out(tmp_path):
     assert "--document-sentences" in corpus.about["notes"][0]
 
 
+@pytest.mark.slow
 def test_held_out_text_may_be_given(tmp_path):
     heldout = io.BytesIO(b"x y\n\nz\n")
     corpus = prepare(TEXT, tmp_path / "corpus", heldout_sources=[heldout], heldout=0.5)
@@ -103,6 +107,7 @@ def test_held_out_text_may_be_given(tmp_path):
     assert "no sentences in the held-out files" in corpus.about["notes"][0]
 
 
+@pytest.mark.slow
 def test_raw_text_is_split_as_files_are(tmp_path):
     text = "Mr. Fox didn't go. Was it late? Yes!\n\nIt was\r\n\r\n\r\nThe end. " * 30
     source = tmp_path / "a.txt"
@@ -118,6 +123,7 @@ def test_raw_text_is_split_as_files_are(tmp_path):
         assert len(documents) == 1 + sum(not s for s in whole)
 
 
+@pytest.mark.slow
 def test_a_huge_line_is_cut_between_sentences(tmp_path):
     text = "Mr. Fox left at 5 p.m. on Monday. Was it late? Yes! " * 100
     expected = list(read_sentences(io.BytesIO(text.encode()), form=TextForm.RAW))
@@ -129,6 +135,7 @@ def test_a_huge_line_is_cut_between_sentences(tmp_path):
         assert len(corpus.about["shards"]) > 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", [TextForm.RAW, TextForm.WRAPPED, TextForm.TOKENIZED])
 def test_an_endless_token_loses_no_character(tmp_path, form):
     corpus = prepare("é🙂" * 50, tmp_path / "corpus", form=form, chunk_bytes=16)
@@ -198,6 +205,7 @@ def test_a_given_vocabulary_is_taken_as_it_is(tmp_path):
         prepare(TEXT, tmp_path / "other", vocabulary=path)
 
 
+@pytest.mark.slow
 def test_the_rarest_are_forgotten_when_there_are_too_many(tmp_path):
     corpus = prepare(TEXT, tmp_path / "corpus", max_types=20, heldout=0.0)
     assert "more than 20 distinct tokens" in corpus.about["notes"][0]
@@ -251,6 +259,7 @@ def test_bytes_replaced_before_are_refused_when_asked_to(tmp_path):
         prepare(b"\xff\n" + TEXT.encode(), tmp_path / "a")
 
 
+@pytest.mark.slow
 def test_what_was_read_before_bad_bytes_is_kept_when_they_are_replaced(tmp_path):
     text = TEXT.encode() + b"\xff\n"
     with pytest.raises(DataError, match="byte 0xff"):
@@ -267,6 +276,7 @@ def test_what_was_read_before_bad_bytes_is_kept_when_they_are_replaced(tmp_path)
     assert read_folder(tmp_path / "a") == read_folder(tmp_path / "b")
 
 
+@pytest.mark.slow
 def test_however_often_it_is_stopped_the_files_are_the_same(tmp_path):
     events = []
     prepare(TEXT, tmp_path / "whole", on_progress=events.append)
@@ -318,6 +328,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 def test_processes_and_kills_change_no_byte(tmp_path):
     (tmp_path / "run.py").write_text(KILLED_RUN)
     text = tmp_path / "text.txt"
@@ -339,6 +350,7 @@ def test_processes_and_kills_change_no_byte(tmp_path):
     assert read_folder(tmp_path / "three") == read_folder(tmp_path / "one")
 
 
+@pytest.mark.slow
 def test_paths_may_be_strings_and_one_text_need_not_be_in_a_list(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "text.txt").write_text(TEXT)
@@ -406,6 +418,7 @@ def test_a_finished_corpus_is_not_made_again(tmp_path):
     assert run(restart=True).fingerprint != first.fingerprint
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -425,6 +438,7 @@ def find_cut(data):
     return data.rfind(b"\n") + 1
 
 
+@pytest.mark.slow
 def test_an_unfinished_corpus_goes_on_with_the_same_text_only(tmp_path):
     def stop(event):
         if event.stage == "indexing":
@@ -470,6 +484,7 @@ def test_text_without_a_sentence_is_refused_and_leaves_nothing(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_two_processes_cannot_prepare_one_folder(tmp_path):
     def prepare_too(event):
         with pytest.raises(DataError, match="another process is working"):
@@ -478,6 +493,7 @@ def test_two_processes_cannot_prepare_one_folder(tmp_path):
     prepare(TEXT, tmp_path / "corpus", on_progress=prepare_too)
 
 
+@pytest.mark.slow
 def test_a_worker_that_finds_a_mistake_or_dies_is_explained(tmp_path):
     text = b"a a a a a a a a\n\xff b\n" + b"\xfe\n" * 40
     with pytest.raises(DataError, match=r"line 2: byte 0xff"):
@@ -491,6 +507,7 @@ def test_a_worker_that_finds_a_mistake_or_dies_is_explained(tmp_path):
         prepare(TEXT, tmp_path / "b", num_processes=2, on_progress=kill_workers)
 
 
+@pytest.mark.slow
 def test_the_fingerprint_tells_corpora_apart(tmp_path):
     variants = [{}, {"seed": 1}, {"max_words": 5}, {"document_sentences": 2}]
     prints = [

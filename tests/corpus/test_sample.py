@@ -90,6 +90,7 @@ def test_a_long_sentence_is_read_once():
     assert sample_stretches(text, max_tokens=3000) == [[["a"] * 5000]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sizes", [(5000, 1, 10), (1000, 4, 30), (50, 100, 12)])
 def test_short_documents_do_not_make_a_small_sample(sizes):
     sample = sample_stretches(part(*sizes), max_tokens=10_000)

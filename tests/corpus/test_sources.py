@@ -129,6 +129,7 @@ def test_corpora_of_older_versions_are_read_but_not_weighted(tmp_path, monkeypat
         weigh_inputs(corpus, {"x": 2})
 
 
+@pytest.mark.slow
 def test_thousands_of_small_files_share_a_shard(tmp_path):
     for number in range(5000):
         (tmp_path / f"{number:04}.txt").write_text(f"w{number % 7} x\n")
@@ -151,6 +152,7 @@ def test_impossible_inputs_are_damage(inputs, corpus, tmp_path):
         open_corpus(folder)
 
 
+@pytest.mark.slow
 def test_a_weighted_run_resumes_to_the_same_bits_and_with_other_weights_not_at_all(
     corpus, tmp_path
 ):
@@ -170,6 +172,7 @@ def test_a_weighted_run_resumes_to_the_same_bits_and_with_other_weights_not_at_a
         assert f"| held out, {name} | {totals.forward_perplexity:.2f} |" in card
 
 
+@pytest.mark.slow
 def test_weights_change_what_is_learned(corpus, tmp_path):
     results = []
     for name, changes in (("plain", ()), ("weighted", ("training.weights.books=0",))):

@@ -208,6 +208,7 @@ def test_a_missing_chunk_drops_all_after_it(tmp_path):
         assert_holds(folder, [])
 
 
+@pytest.mark.slow
 def test_no_changed_byte_reaches_the_result(tmp_path):
     add_three_chunks(tmp_path / "out.partial")
     damaged = tmp_path / "out.partial" / "00000002.npz"
@@ -290,6 +291,7 @@ tokens = st.lists(
 )
 
 
+@pytest.mark.slow
 @given(one=st.lists(tokens, max_size=3), two=st.lists(tokens, max_size=3))
 def test_other_sentences_have_another_digest(one, two):
     digests = []
@@ -360,6 +362,7 @@ def assert_worked(out: Path, *, num_sentences: int) -> None:
         assert (sentence.vectors == number * (number + 1) // 2).all()
 
 
+@pytest.mark.slow
 def test_a_job_killed_at_random_moments_ends_with_the_same_content(tmp_path):
     out = tmp_path / "out.h5"
     script = WORK + "print('ready', flush=True); work(Path(sys.argv[1]), 400, 20)"
@@ -429,6 +432,7 @@ print(last_step)
 )
 
 
+@pytest.mark.slow
 def test_a_job_killed_at_each_step_ends_with_the_same_content(tmp_path):
     result = subprocess.run(
         [sys.executable, "-c", KILL_AT_EACH_STEP, str(tmp_path)],

@@ -448,6 +448,7 @@ def test_weights_of_several_types_are_left_to_torch():
         Embedder(model).embed([["a"]])
 
 
+@pytest.mark.slow
 def test_a_forked_child_finishes_a_stream_that_its_parent_began():
     script = """
 import os, signal, torch
@@ -471,6 +472,7 @@ assert found + [array.tobytes() for array in stream] == wanted
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 def test_a_fork_while_another_thread_embeds_does_not_hang():
     script = """
 import os, signal, sys, threading, time

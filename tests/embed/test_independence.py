@@ -43,6 +43,7 @@ def assert_same_bits(found, wanted):
         assert left.shape == right.shape
 
 
+@pytest.mark.slow
 @settings(max_examples=15, deadline=None)
 @given(sentences, st.integers(1, 60), st.integers(0, 5), st.randoms())
 def test_batches_order_and_cache_change_no_bit(model, sentences, budget, cache_size, shuffler):

@@ -52,6 +52,7 @@ def test_the_file_has_what_the_embedder_gives(tmp_path, model, suffix, layers, s
     assert [file.name for file in tmp_path.iterdir()] == [path.name]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("state", ["reset", "document", "stream"])
 def test_a_job_broken_off_anywhere_goes_on_and_ends_the_same(tmp_path, model, state, monkeypatch):
     monkeypatch.setattr(job, "CHUNK_BYTES", 1)  # a part a window
@@ -75,6 +76,7 @@ def test_a_job_broken_off_anywhere_goes_on_and_ends_the_same(tmp_path, model, st
     assert report.num_resumed_sentences > 40
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
 @pytest.mark.parametrize("state", ["document", "stream"])
 def test_a_job_goes_on_in_the_precision_of_its_model(tmp_path, dtype, state, monkeypatch):
@@ -100,6 +102,7 @@ def break_off(embedder, path, monkeypatch):
         embed_to_file(embedder, broken(), path)
 
 
+@pytest.mark.slow
 def test_other_text_or_another_model_is_not_mixed_in(tmp_path, model, monkeypatch):
     path = tmp_path / "vectors.npz"
     embedder = Embedder(model, tokens_per_batch=2)
@@ -114,6 +117,7 @@ def test_other_text_or_another_model_is_not_mixed_in(tmp_path, model, monkeypatc
     assert next(read_vectors(path)).tokens == SENTENCES[-1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("before", "now"), [("avx2", "torch"), ("torch", "avx2")])
 def test_vectors_of_two_kernels_are_not_mixed(tmp_path, before, now, monkeypatch):
     path = tmp_path / "vectors.npz"
@@ -150,6 +154,7 @@ def test_what_is_no_kernels_work_is_recorded_as_torchs(tmp_path):
     assert tiny.model().bilm.to("meta").kernel_name == "torch-meta"
 
 
+@pytest.mark.slow
 def test_restarting_deletes_nothing_but_an_earlier_job(tmp_path, model, monkeypatch):
     path = tmp_path / "vectors.npz"
     mine = tmp_path / "vectors.npz.partial" / "mine.txt"
@@ -175,6 +180,7 @@ def test_a_job_cannot_go_on_with_another_mix(tmp_path, model, monkeypatch):
         )
 
 
+@pytest.mark.slow
 def test_parts_are_stored_after_a_while_too(tmp_path, model, monkeypatch):
     monkeypatch.setattr(job, "CHUNK_SECONDS", 0.0)
     path = tmp_path / "vectors.npz"
@@ -221,6 +227,7 @@ def test_no_sentences_make_a_file_of_none(tmp_path, model):
     assert list(read_vectors(tmp_path / "vectors.h5")) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("state", ["reset", "stream"])
 def test_killed_at_random_moments_the_command_ends_with_the_same_content(tmp_path, state):
     text = tmp_path / "text.txt"

@@ -171,6 +171,7 @@ def test_a_folder_that_cannot_be_is_one_sentence(tmp_path):
         open_layers(tmp_path / "taken")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="needs fork and locks")
 @pytest.mark.parametrize("sentences", [FIRST, SECOND])
 def test_what_a_killed_process_left_is_removed_by_the_next(tmp_path, sentences):

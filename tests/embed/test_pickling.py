@@ -177,6 +177,7 @@ def test_copies_need_no_files(folder):
     assert np.isfinite(shallow.embed([["a"]])[0]).all()
 
 
+@pytest.mark.slow
 def test_a_spawned_process_embeds_with_the_same_bits(folder):
     embedders = [elmore.load(folder), Embedder(tiny.model(scale=0.4))]
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:

@@ -69,6 +69,7 @@ def assert_equal(found: list[SentenceVectors], sentences: list[SentenceVectors],
         assert ours.vectors.tobytes() == expected.tobytes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", SUFFIXES)
 @settings(max_examples=30, deadline=None)
 @given(
@@ -261,6 +262,7 @@ def run_python(script: str, *arguments: object) -> subprocess.CompletedProcess:
     )
 
 
+@pytest.mark.slow
 def test_no_format_is_imported_before_it_is_used():
     script = "import elmore.embed.vector_file, sys; print({'h5py', 'pyarrow'} & set(sys.modules))"
     assert run_python(script).stdout == "set()\n"
@@ -288,6 +290,7 @@ for suffix in (".h5", ".parquet", ".npz"):
 """
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_one_sentence_for_each_format_and_leaves_nothing(tmp_path):
     result = run_python(FULL_DISK, tmp_path)
     assert result.stderr == ""
@@ -321,6 +324,7 @@ print(write_and_read(path, 100), write_and_read(path, 700))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_memory_does_not_grow_with_the_file(tmp_path, suffix):
     small, large = map(int, run_python(FLAT_MEMORY, tmp_path / f"out{suffix}").stdout.split())

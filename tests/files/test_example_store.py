@@ -70,6 +70,7 @@ def test_what_neighbours_share_is_stored_once():
     assert store[0].paragraph is store[1].paragraph
 
 
+@pytest.mark.slow
 def test_memory_is_some_bytes_an_example_read_or_not():
     """The examples are made as they are read, so that only what stays is counted."""
     number = 20_000

@@ -47,6 +47,7 @@ def kernel(request, monkeypatch):
         yield request.param
 
 
+@pytest.mark.slow
 def test_vectors(kernel, tmp_path):
     found = embed_text(run_command, tmp_path)
     known = json.loads((FOLDER / "bits.json").read_text())
@@ -63,6 +64,7 @@ def test_vectors(kernel, tmp_path):
                 np.testing.assert_allclose(vectors, expected, atol=MOST_OFF[precision], rtol=0)
 
 
+@pytest.mark.slow
 def test_training(kernel, tmp_path):
     found = collect_numbers(run_command, tmp_path)
     known = json.loads((FOLDER / "numbers.json").read_text())
@@ -86,6 +88,7 @@ def test_vector_files_of_every_format_load(ending):
     np.testing.assert_allclose(vectors, expected, atol=2e-3)
 
 
+@pytest.mark.slow
 def test_a_corpus_opens_and_is_prepared_alike(tmp_path):
     perplexity = json.loads(
         run_command("evaluate", FILES / "corpus", "--model", TRAINED_MODEL, "--json")
@@ -100,6 +103,7 @@ def test_a_corpus_opens_and_is_prepared_alike(tmp_path):
             assert other.read_bytes() == path.read_bytes(), path.name
 
 
+@pytest.mark.slow
 def test_a_checkpoint_is_resumed_to_the_recorded_end(tmp_path):
     shutil.copytree(FILES / "run", tmp_path / "run")
     folder = pretrain_small(run_command, tmp_path, FILES / "corpus", max_steps=20)

@@ -40,6 +40,7 @@ def made(tmp_path_factory):
     return place.folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("device", ["meta", "abacus", "cuda", "cuda:7"])
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_refuses_a_device_in_the_same_words(

@@ -45,6 +45,7 @@ def test_every_library_that_is_built_can_be_chosen(monkeypatch):
         assert all((libraries.ROOT / source).is_file() for source in extension.sources)
 
 
+@pytest.mark.slow
 def test_without_a_compiler_the_package_is_built_without_libraries(tree):
     if platform.machine().lower() not in {"x86_64", "amd64"}:
         pytest.skip("nothing is compiled on this machine")
@@ -56,6 +57,7 @@ def test_without_a_compiler_the_package_is_built_without_libraries(tree):
         assert f"note: elmore.kernels._{name} was not built" in result.stdout
 
 
+@pytest.mark.slow
 def test_the_source_package_has_all_that_is_compiled(tree):
     names = packages.names_in_sdist(packages.build_sdist(tree, tree / "packages"))
     native = {path.relative_to(tree).as_posix() for path in (tree / "src").rglob("native/*.*")}

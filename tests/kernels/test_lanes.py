@@ -52,6 +52,7 @@ def sigmoid_by_highway(kernel, numbers: torch.Tensor) -> np.ndarray:
     return highway.apply(torch.stack([numbers, torch.zeros_like(numbers)], dim=1))[:, 1].numpy()
 
 
+@pytest.mark.slow
 def test_tanh_is_right_to_three_units_in_the_last_place(kernel):
     # All gates see 0 * inf, which is no number: infinity itself is for the next test.
     numbers = some_numbers()[some_numbers().isfinite()]

@@ -85,6 +85,7 @@ def answers(tmp_path_factory):
     return root, json.loads(result.stdout)
 
 
+@pytest.mark.slow
 @variants.not_sanitized
 @pytest.mark.parametrize("name", REASONS)
 def test_without_a_kernel_torch_computes_the_same_and_one_line_says_so(answers, name):
@@ -160,6 +161,7 @@ def test_a_kernel_that_was_not_built_is_one_sentence(monkeypatch, tmp_path):
         library.find_kernel()
 
 
+@pytest.mark.slow
 @variants.not_sanitized
 @pytest.mark.parametrize("choice", ["nonsense", "avx512"])
 def test_the_command_line_says_it_in_one_line(tmp_path, choice):

@@ -48,6 +48,7 @@ def assert_right(case: Case, precision: Precision) -> None:
     assert largest_error(found, expected(case, bilm, precision)) < bound(precision)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("precision", Precision)
 @settings(max_examples=15, deadline=None)
 @given(lstms.cases())
@@ -68,6 +69,7 @@ LARGE_CASES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("precision", Precision)
 @pytest.mark.parametrize("name", LARGE_CASES)
 def test_no_size_is_too_small_or_too_large(variant, precision, name):
@@ -95,6 +97,7 @@ def test_tight_clips_are_reached():
 # A row's bits are its own.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("precision", Precision)
 @settings(max_examples=8, deadline=None)
 @given(case=lstms.cases(max_sentences=12, max_length=20))
@@ -126,6 +129,7 @@ def assert_same_alone(reader, case, sentences):
         assert torch.equal(alone.state.cell, together.state[row].cell)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("precision", Precision)
 def test_threads_change_no_bit(variant, precision, monkeypatch):
     monkeypatch.setattr(reading, "MIN_TEAM_BYTES", 0)  # small weights, and still a team

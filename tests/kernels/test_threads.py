@@ -47,6 +47,7 @@ def call_at_once(work):
         return list(pool.map(call, range(NUM_CALLERS)))
 
 
+@pytest.mark.slow
 def test_many_callers_of_one_network_get_the_bits_of_one(variant, two_threads):
     cases = [
         Case(lengths=lengths, output_dim=17, cell_dim=33)
@@ -65,6 +66,7 @@ def test_many_callers_of_one_network_get_the_bits_of_one(variant, two_threads):
     assert all(all(results) for results in call_at_once(read_often))
 
 
+@pytest.mark.slow
 def test_many_callers_of_one_embedder_get_the_bits_of_one(variant, two_threads):
     model = tiny.model()
     sentences = [[f"w{n % 5}", "bank"] * (n % 4 + 1) for n in range(24)]
@@ -187,6 +189,7 @@ print("same")
 """
 
 
+@pytest.mark.slow
 @variants.not_sanitized
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 @pytest.mark.parametrize("choice", ["avx2", "torch"])
@@ -236,6 +239,7 @@ print((memory() - before) / 2**20)
 """
 
 
+@pytest.mark.slow
 @variants.not_sanitized
 @pytest.mark.skipif(
     not Path("/proc/self/statm").exists(), reason="this system does not tell a process its memory"

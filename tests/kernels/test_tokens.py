@@ -201,6 +201,7 @@ def test_the_strongest_response_is_the_largest_sum(kernel, spelling, with_winner
         np.testing.assert_array_equal(found.numpy(), first_windows)
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(spelling=spellings())
 def test_a_gradient_goes_to_the_units_of_the_winning_window(kernel, spelling):

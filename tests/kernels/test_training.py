@@ -63,6 +63,7 @@ def assert_right(case: Case) -> None:
         assert error < CLOSE, name
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None, derandomize=True)
 @given(case=lstms.cases(max_sentences=5))
 def test_every_gradient_is_that_of_autograd(variant, case):
@@ -78,11 +79,13 @@ SIZES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SIZES)
 def test_no_size_is_too_small_or_too_large(variant, name):
     assert_right(SIZES[name])
 
 
+@pytest.mark.slow
 @settings(max_examples=20, deadline=None)
 @given(case=lstms.cases(max_sentences=9))
 def test_forward_for_a_gradient_gives_the_bits_of_reading(variant, case):

@@ -67,6 +67,7 @@ def runs(place):
     return names
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("case", "size"), [(case, size) for case, sizes in SIZES.items() for size in sizes[1:]]
 )
@@ -82,6 +83,7 @@ def test_processes_together_give_the_curve_of_one(place, runs, case, size):
         torch.testing.assert_close(tensors[name], tensor, atol=off, rtol=off, msg=name)
 
 
+@pytest.mark.slow
 def test_held_out_text_is_divided_among_the_processes(place):
     """Each document is measured by one of them."""
 
@@ -110,6 +112,7 @@ def test_held_out_text_is_divided_among_the_processes(place):
     assert all(abs(first - second) <= 1 for first, second in zip(*counts, strict=True))
 
 
+@pytest.mark.slow
 def test_stopped_processes_go_on_to_the_same_bits_and_others_to_nearly_the_same(place, runs):
     """One of them is told to stop, and all do; then as many as before go on, or another number."""
 
@@ -194,6 +197,7 @@ def die_with_half_a_checkpoint() -> None:
     patch(checkpoint_module, "save_tensors", write_half)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("lost", "how", "saved"),
     [
@@ -234,6 +238,7 @@ def refuse(place, run, *changes, **options):
     return printed
 
 
+@pytest.mark.slow
 def test_a_mistake_is_told_once(place):
     """By the first process, whichever of them made it; and before anything is written."""
     told = refuse(place, "uneven", "training.rows=7")
@@ -254,6 +259,7 @@ def test_a_mistake_is_told_once(place):
     assert "process 1 of 2: there is no folder" in told
 
 
+@pytest.mark.slow
 def test_processes_share_the_check_of_the_corpus_and_stop_together(place):
     """Each reads every other shard; damage that one finds ends both before anything is written."""
     shutil.copytree(place.folder / "corpus", place.folder / "damaged")
@@ -266,6 +272,7 @@ def test_processes_share_the_check_of_the_corpus_and_stop_together(place):
         shard.write_bytes(whole)
 
 
+@pytest.mark.slow
 def test_only_the_first_process_needs_the_folder_of_the_run(place, runs):
     """As on machines without a common disk."""
 
@@ -316,6 +323,7 @@ def long(place):
     return "long"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="processes cannot be found")
 def test_torchrun_replaces_a_lost_process_and_the_run_goes_on(place, long):
     """Even the first one; and those started again go on, though the command says --restart."""
@@ -328,6 +336,7 @@ def test_torchrun_replaces_a_lost_process_and_the_run_goes_on(place, long):
     place.assert_alike("restarted", long)
 
 
+@pytest.mark.slow
 def test_torchrun_asked_to_stop_leaves_a_checkpoint(place, long):
     with torchrun(place, "stopped") as launcher:
         place.wait_for_step("stopped", 3)

@@ -11,6 +11,8 @@ from tests import tiny
 from tests.corpus.memory_corpus import MemoryCorpus, make_corpus
 from tests.lm.runs import run
 
+pytestmark = pytest.mark.slow
+
 DOMAIN = "\n\n".join("the lstm reads tokens .\nthe gate opens the cell .\n" for _ in range(4))
 HELDOUT = "the lstm opens the gate .\nthe cell reads tokens .\n"
 CHANGES = {

@@ -44,6 +44,7 @@ def short(place):
     return "short"
 
 
+@pytest.mark.slow
 def test_kills_at_random_moments_change_nothing(place, whole):
     chooser = random.Random(7)
     killed_at = []
@@ -78,6 +79,7 @@ def die_at(operation, folder):
     return lambda rank: sys.addaudithook(count)
 
 
+@pytest.mark.slow
 def test_kills_between_any_two_changes_of_files_change_nothing(place):
     """The settings, metrics, checkpoints, the best weights, the model: all is whole or redone."""
     changes = ("training.max_steps=8", "run.checkpoint_steps=2", "run.patience=9")
@@ -97,6 +99,7 @@ def test_kills_between_any_two_changes_of_files_change_nothing(place):
     assert place.list_files("cut") == place.list_files("files")
 
 
+@pytest.mark.slow
 def test_a_restart_that_was_killed_can_be_restarted(place):
     place.complete("again", "training.max_steps=4", "run.checkpoint_steps=1")
     expected = place.list_files("again")
@@ -138,6 +141,7 @@ def signalling(number, *, in_method, at_step=None):
     return patch
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_stops_after_a_step_with_a_checkpoint(place, short, number):
     if signal.getsignal(number) is signal.SIG_IGN:
@@ -152,6 +156,7 @@ def test_a_signal_stops_after_a_step_with_a_checkpoint(place, short, number):
     place.assert_alike(number.name, short)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("in_method", "at_step"), [("on_checkpoint", 12), ("on_stage", "last measurements")]
 )
@@ -166,6 +171,7 @@ def test_a_signal_after_the_last_step_is_heard_too(place, short, in_method, at_s
     place.assert_alike(in_method, short)
 
 
+@pytest.mark.slow
 def test_the_command_as_users_start_it(place, whole):
     """With an import of its own: killed, then asked to stop, then left to its end."""
     arguments = place.arguments("cold", *STEPS, "run.checkpoint_steps=2")

@@ -92,6 +92,7 @@ def test_a_softmax_of_other_weights_is_refused(tmp_path):
     assert_refused(lambda: load_language_model(tmp_path), "belongs to other weights")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "last_step",
     [
@@ -131,6 +132,7 @@ def test_a_save_cut_short_leaves_nothing_that_is_wrongly_believed(
     assert not list(tmp_path.glob(".*"))
 
 
+@pytest.mark.slow
 def test_a_death_between_any_two_moves_leaves_nothing_that_is_wrongly_believed(
     tmp_path, monkeypatch
 ):

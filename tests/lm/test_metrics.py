@@ -176,6 +176,7 @@ def test_without_its_extra_tensorboard_is_refused_before_anything_is_cut(tmp_pat
     assert len(lines_of(tmp_path)) == 9
 
 
+@pytest.mark.slow
 def test_reading_metrics_needs_neither_torch_nor_numpy():
     program = "import sys, elmore.lm.metrics; print({'torch', 'numpy'} & set(sys.modules))"
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)

@@ -113,6 +113,7 @@ def reference_loss(case: Case, num_windows: int, states: dict) -> float:
     return total
 
 
+@pytest.mark.slow
 def test_loss_and_gradients_are_those_of_the_formulas():
     case = Case()
     first = case.compute_all(0)

@@ -36,6 +36,8 @@ from tests.lm.runs import (
 )
 from tests.tiny import FIXTURES, needs_fixtures
 
+pytestmark = pytest.mark.slow
+
 
 def without_times(folder) -> list[dict]:
     timed = ("seconds", "tokens_per_second")

@@ -12,6 +12,8 @@ from elmore.weights.bilm_tf_options import make_options
 from elmore.weights.elmo_model import ElmoModel
 from tests import reference, tiny
 
+pytestmark = pytest.mark.slow
+
 
 @st.composite
 def configs(draw: st.DrawFn) -> ModelConfig:

@@ -91,12 +91,14 @@ def original_filter(width=7, num_filters=1024):
     return units, torch.randn(num_filters, width * 16, generator=generator)
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(cases())
 def test_a_table_gives_what_a_convolution_gives(case):
     torch.testing.assert_close(look_up(*case), convolve(*case), atol=1e-12, rtol=1e-12)
 
 
+@pytest.mark.slow
 @settings(max_examples=80, deadline=None)
 @given(cases(), st.integers(0, 99))
 def test_gradients_are_those_of_a_convolution(case, seed):

@@ -242,6 +242,7 @@ def error_of_the_mean_gradient(num_negatives, *, is_corrected=True, num_draws=30
     )
 
 
+@pytest.mark.slow
 def test_more_negatives_bring_the_mean_gradient_nearer_to_the_full_one():
     few, some, many = (error_of_the_mean_gradient(number) for number in (20, 60, 150))
     uncorrected = error_of_the_mean_gradient(60, is_corrected=False)
@@ -287,6 +288,7 @@ def test_new_words_count_as_the_unknown_one():
         softmax.losses(outputs, targets, num_shared=2, unknown_id=3)
 
 
+@pytest.mark.slow
 def test_a_large_vocabulary_needs_little_memory(monkeypatch):
     """Blocks of logits have bounds: those of `losses` whatever the vocabulary."""
     assert choose_rows(1) == choose_rows(8192) == 512

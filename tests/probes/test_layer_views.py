@@ -130,6 +130,7 @@ def test_unseen_is_what_training_spells_otherwise():
     assert (train.tags, dev.labels.tolist(), test.labels.tolist()) == (["D", "N"], [0, 1], [-1])
 
 
+@pytest.mark.slow
 def test_one_seed_gives_one_score():
     first, second = (score_views(PARTS, NeighborVectors(), settings=SETTINGS) for _ in range(2))
     assert first == second

@@ -52,6 +52,7 @@ def test_a_separable_problem_is_solved_whole():
     assert probe.predict([vectors]).tolist() == labels.tolist()
 
 
+@pytest.mark.slow
 def test_only_the_layer_that_knows_and_the_mix_find_the_labels():
     for layer, (least, most) in enumerate([(0.0, 0.5), (0.95, 1.0), (0.0, 0.5)]):
         _, accuracy = fit(TRAIN, DEV, [layer])
@@ -62,6 +63,7 @@ def test_only_the_layer_that_knows_and_the_mix_find_the_labels():
     assert sum(mixed.shares) == pytest.approx(1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", [1024.0, 2.0**-20])
 def test_the_scale_of_a_layer_changes_nothing(scale):
     # A power of 2, so that scaling rounds nothing.
@@ -79,6 +81,7 @@ def test_the_scale_of_a_layer_changes_nothing(scale):
         assert scaled.shares == pytest.approx(probe.shares, abs=1e-3)
 
 
+@pytest.mark.slow
 def test_one_seed_gives_one_result_and_another_seed_another():
     again = [fit(TRAIN, DEV, [0, 1, 2])[0].state_dict() for _ in range(2)]
     other = fit(TRAIN, DEV, [0, 1, 2], settings=replace(SETTINGS, seed=1))[0]

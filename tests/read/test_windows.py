@@ -91,6 +91,7 @@ def test_an_error_in_a_batch_comes_out_and_no_further_batch_begins(model, monkey
     assert len(begun) <= 4  # of eight in the window
 
 
+@pytest.mark.slow
 def test_threads_are_started_once_and_serve_every_call(model):
     run(make(model, num_parallel=2))
     threads = batch_threads()

@@ -91,6 +91,7 @@ def test_another_encoding_is_named(write):
         list(read_articles(write("新年/t\n", encoding="gb18030")))
 
 
+@pytest.mark.slow
 def test_mistakes_end_the_script_with_a_sentence_and_leave_nothing(write, tmp_path):
     def run(*arguments):
         script = [sys.executable, cut_text.__file__, *map(str, arguments)]

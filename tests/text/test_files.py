@@ -88,6 +88,7 @@ def test_a_language_reaches_sentences_and_tokens():
 TOKENS = st.text(st.characters(exclude_characters="\t\n\r", exclude_categories=["Cs"]), min_size=1)
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(sentences=st.lists(st.lists(TOKENS, min_size=2, max_size=5), max_size=5))
 def test_tokens_between_tabs_come_back_as_written(sentences):
@@ -148,6 +149,7 @@ def test_spaces_after_a_long_line_are_no_blank_line(monkeypatch):
     assert [] not in read("A b c d. E f g h. I j k l." + " " * 50 + "\nB", TextForm.RAW)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("line_end", ["", "\n"])
 def test_memory_does_not_grow_with_the_file(line_end, tmp_path, monkeypatch):
     monkeypatch.setattr(files, "MAX_PENDING_CHARS", 2**12)
@@ -251,6 +253,7 @@ COMPRESS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", COMPRESS)
 @pytest.mark.parametrize("junk", [b"junk", b"x", b"\n", b"\0x", bytes(100_000) + b"x"])
 def test_bytes_after_the_compressed_data_are_refused(name, junk, tmp_path):
@@ -273,6 +276,7 @@ def test_zeros_after_the_compressed_data_are_padding(name, tmp_path):
     assert list(read_sentences(path, form=TextForm.TOKENIZED)) == [["a"], ["a"]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", COMPRESS)
 def test_much_text_in_few_bytes_is_unpacked_little_by_little(name, tmp_path):
     path = tmp_path / name
@@ -307,6 +311,7 @@ def test_a_token_that_is_too_long_is_named_and_not_read(form, monkeypatch):
         read("1\tb\n2\tabcdef\n", form)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", WHOLE_LINES)
 def test_an_endless_line_takes_little_memory(form, tmp_path):
     path = tmp_path / "a.gz"
@@ -363,6 +368,7 @@ def test_sentences_come_as_they_are_read():
     assert [next(sentences) for _ in range(3)] == [["Rain", "."]] * 3
 
 
+@pytest.mark.slow
 def test_frames_one_after_another_are_one_text(tmp_path):
     text = b"".join(b"%d\n" % number for number in range(50_000))
     frames = [zstandard.compress(part) for part in (text[:7], b"", text[7:100_000], text[100_000:])]

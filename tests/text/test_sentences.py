@@ -59,6 +59,7 @@ def test_only_whitespace_is_lost(language, text):
     assert all(sentence and sentence == sentence.strip() for sentence in sentences)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", ["?", ".)", "a", ". ", "A. ", "\n", "。”"])
 @pytest.mark.parametrize("language", Language)
 def test_garbage_takes_seconds_not_hours(language, unit):

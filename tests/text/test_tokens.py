@@ -83,6 +83,7 @@ def test_no_character_is_changed_or_lost(language, sentence):
     assert all(tokens)
 
 
+@pytest.mark.slow
 @settings(max_examples=400, deadline=None)
 @given(sentence=ODD_TEXT | st.text(" ,.a1'é-\u0301\t", max_size=30))
 def test_the_shortcuts_for_common_tokens_agree_with_the_rules(sentence):
@@ -121,6 +122,7 @@ UNITS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "unit", [*UNITS, ".)", ")", "'", "_a", "\u0301", "\u200d", "👩\u200d", "🇩", " "]
 )

@@ -207,6 +207,7 @@ def architectures(draw: st.DrawFn) -> dict[str, Any]:
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=30, deadline=None)
 @given(
     options=architectures(),

@@ -87,6 +87,7 @@ def test_word_vectors_need_no_char_cnn_in_the_options(tmp_path):
         load_model(paths[0], options=paths[1])
 
 
+@pytest.mark.slow
 def test_word_vectors_are_written_and_read_again_equal_to_the_bit(tmp_path):
     arrays, paths = write_word_files(tmp_path, options=make_options())
     model = load_words(paths)

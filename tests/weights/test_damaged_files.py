@@ -105,6 +105,7 @@ def change(content: bytes, draw: random.Random) -> bytes:
     return bytes(changed)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("make", "name"), FILES.values(), ids=FILES)
 def test_changed_bytes_give_a_refusal_or_a_model(make, name, tmp_path):
     load = make(tmp_path)

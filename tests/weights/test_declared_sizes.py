@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import h5py
+import pytest
 import torch
 
 from elmore.errors import ElmoreError, ModelError
@@ -242,6 +243,7 @@ for folder in sorted(Path(sys.argv[1]).iterdir()):
 """
 
 
+@pytest.mark.slow
 def test_sizes_that_are_only_declared_take_no_memory(tmp_path):
     for name, write in HUGE.items():
         (tmp_path / name).mkdir()

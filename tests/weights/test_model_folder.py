@@ -134,6 +134,7 @@ def test_the_fingerprint_follows_what_a_vector_depends_on_and_nothing_else():
     assert model.fingerprint() != before
 
 
+@pytest.mark.slow
 def test_loading_does_not_wait_for_the_compiler_of_torch(tmp_path):
     tiny.model().save_pretrained(tmp_path)
     program = """
@@ -289,6 +290,7 @@ for write in (lambda: tiny.model().save_pretrained(sys.argv[1]),
 """
 
 
+@pytest.mark.slow
 def test_a_full_disk_leaves_the_old_model_whole(tmp_path):
     odd_model().save_pretrained(tmp_path)
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}

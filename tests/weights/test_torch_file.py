@@ -146,6 +146,7 @@ LARGE_PICKLES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("content", LARGE_PICKLES.values(), ids=LARGE_PICKLES)
 @pytest.mark.parametrize("is_zip", [True, False], ids=["zip", "torch 0.4"])
 def test_no_pickle_takes_more_memory_than_weights_need(content, is_zip, tmp_path):

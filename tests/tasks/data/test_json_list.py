@@ -27,6 +27,7 @@ def _small_reads(monkeypatch):
     monkeypatch.setattr(json_list, "_BYTES_AT_ONCE", 5)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=50)
 @given(st.lists(VALUES, max_size=4), VALUES, VALUES, st.booleans(), st.sampled_from([None, 2]))
 def test_members_are_those_that_json_reads_at_once(

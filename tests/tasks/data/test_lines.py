@@ -40,6 +40,7 @@ def test_a_line_that_is_too_long_is_named(tmp_path, monkeypatch, num_at_once):
             list(read_lines(path))
 
 
+@pytest.mark.slow
 def test_an_endless_line_takes_little_memory(tmp_path):
     path = tmp_path / "text.gz"
     path.write_bytes(gzip.compress(bytes(100_000_000), 9))

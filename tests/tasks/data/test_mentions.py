@@ -39,6 +39,7 @@ def write_cells(clusters, joint):
     return [joint.join(first + second) for first, second in parts]
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(st.lists(st.lists(SPANS, unique=True, min_size=1, max_size=4), max_size=4), st.booleans())
 def test_written_clusters_are_read_back(clusters, is_joined):

@@ -25,6 +25,7 @@ def report(place):
     return place.fit("run", *CHANGES, elmo=str(tiny.TRAINED_MODEL))
 
 
+@pytest.mark.slow
 def test_the_bilm_reads_the_task_text_and_tells_what_that_changed(place, report):
     before, after = report.perplexity["before"], report.perplexity["after"]
     assert after < before
@@ -57,6 +58,7 @@ def test_nothing_is_done_twice(place, report, monkeypatch):
     assert again.scores == report.scores
 
 
+@pytest.mark.slow
 def test_a_kill_before_its_last_measurement_is_made_good(place, report):
     path = place.folder / "run" / "domain" / "2-epochs" / "run" / "report.json"
     whole = json.loads(path.read_text())
@@ -95,6 +97,7 @@ def test_other_data_would_be_another_training(place, report, tmp_path):
         place.fit("run", *CHANGES, elmo=str(tiny.TRAINED_MODEL), data_folder=data)
 
 
+@pytest.mark.slow
 def test_a_restart_reads_another_text(place, tmp_path):
     place.fit("other", *CHANGES, elmo=str(tiny.TRAINED_MODEL))
     data = write_data(tmp_path, num_train=12)

@@ -116,6 +116,7 @@ def test_a_loaded_task_computes_layers_on_the_device_asked_for(place, monkeypatc
     assert made.value.args == ({"meta"},)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("precision", ["f16", "f32"])
 def test_cached_layers_and_live_ones_give_the_same_scores(place, precision):
     changes = ("elmo.where=both", f"elmo.precision={precision}")
@@ -141,6 +142,7 @@ def test_layer_norm_sees_no_padding(place):
     assert model.network.loss(batch).isfinite()
 
 
+@pytest.mark.slow
 def test_a_bilm_that_learns_is_saved_with_the_task(place, tmp_path):
     changes = ("elmo.where=both", "elmo.training=task", "elmo.unfreeze_epochs=0.5")
     report = place.fit("task", *changes, "elmo.learning_rate=0.01")

@@ -207,6 +207,7 @@ for folder in sorted(Path(sys.argv[1]).iterdir()):
 """
 
 
+@pytest.mark.slow
 def test_declared_sizes_take_no_memory_and_pipes_are_not_waited_for(place, tmp_path):
     def copy_to(name: str) -> Path:
         return shutil.copytree(place.folder / "plain", tmp_path / name)

@@ -54,6 +54,7 @@ def fit_in_fork(place, run, *, operation, **how):
     return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
 
 
+@pytest.mark.slow
 def test_kills_between_any_two_changes_of_files_change_nothing(place):
     statuses = []
     for operation in (1, 2, 3, 4, 5, 7, 9, 12, 16, 21, 27, 18, 14, 33, 22, 8, 11, 6, 13):
@@ -66,6 +67,7 @@ def test_kills_between_any_two_changes_of_files_change_nothing(place):
     assert place.list_files("cut") == place.list_files("whole")
 
 
+@pytest.mark.slow
 def test_a_restart_that_was_killed_can_be_restarted(place):
     place.fit("again", *CHANGES)
     for operation in (2, 4, 6, 8):

@@ -96,6 +96,7 @@ def test_data_that_changed_in_place_is_other_data(place, tmp_path):
         place.fit("mended", SHORT, data_folder=data)
 
 
+@pytest.mark.slow
 def test_a_training_may_go_on_for_longer_and_ends_as_if_that_was_planned(place):
     place.fit("long", "training.max_epochs=4")
     with pytest.raises(StoppedError):
@@ -126,6 +127,7 @@ def test_the_working_folder_makes_no_difference(place, monkeypatch, tmp_path):
     assert read_json(place.folder / "moved" / "settings.json")["elmo"]["name"] == str(place.model)
 
 
+@pytest.mark.slow
 def test_a_restart_removes_what_a_training_wrote_and_nothing_else(place):
     place.fit("anew", "training.max_epochs=2")
     mine = place.folder / "anew" / "notes.txt"

@@ -163,6 +163,7 @@ def test_one_finding_is_a_sentence_and_several_are_listed():
     assert several == f"the data looks wrong; {remedy}:\n  a is b\n  c is d"
 
 
+@pytest.mark.slow
 def test_a_training_stops_before_anything_is_written_unless_accepted(tmp_path):
     place = Place(tmp_path)
     data = tmp_path / "typo"

@@ -11,6 +11,8 @@ from elmore.tasks.fit.model import TaskModel
 from elmore.tasks.fit.run import BEST_PATTERN
 from tests.tasks.fit.made_up import Place, Watcher, are_alike, without_times, write_data
 
+pytestmark = pytest.mark.slow  # later tests use what earlier ones trained
+
 LEARNING = (
     "elmo.where=both",
     "elmo.training=task",

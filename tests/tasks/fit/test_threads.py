@@ -27,6 +27,7 @@ class ThreadWatcher(Watcher):
         self.threads.add(torch.get_num_threads())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("changes", "threads"),
     [

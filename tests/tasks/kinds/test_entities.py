@@ -261,6 +261,7 @@ def make_names(num_sentences):
     return examples
 
 
+@pytest.mark.slow
 def test_fifty_sentences_are_learned_by_heart():
     torch.manual_seed(0)
     task = make_task(hidden_dim=12, dropout=0.0)

@@ -186,6 +186,7 @@ def test_questions_without_answers_are_read_but_not_scored(tmp_path):
         list(task.read(write(tmp_path, bare)))
 
 
+@pytest.mark.slow
 def test_a_network_learns_from_what_was_prepared(tmp_path):
     task, examples = read(tmp_path, hidden_dim=4, dropout=0.0)
     examples = list(cut_passages(examples, max_tokens=300))

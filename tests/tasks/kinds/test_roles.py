@@ -188,6 +188,7 @@ def make_examples(num_examples, *, seed=0):
     return examples[:num_examples]
 
 
+@pytest.mark.slow
 def test_fifty_examples_are_learned_by_heart():
     examples = make_examples(50)
     num_sentences = len({example.tokens for example in examples})

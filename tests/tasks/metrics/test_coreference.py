@@ -145,6 +145,7 @@ PARTITIONS = st.lists(st.sampled_from("abcdefghixyz"), unique=True, max_size=9).
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(gold=PARTITIONS, predicted=PARTITIONS)
 def test_random_clusters_score_as_the_definitions_say(gold, predicted):

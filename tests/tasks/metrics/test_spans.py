@@ -62,6 +62,7 @@ IOB_TAGS = st.sampled_from(["O", "B-X", "I-X", "B-Y", "I-Y", "B-C-X", "I-C-X", "
 TAG_PAIRS = st.lists(st.tuples(IOB_TAGS, IOB_TAGS), max_size=12)
 
 
+@pytest.mark.slow
 @settings(max_examples=500, deadline=None)
 @given(sentences=st.lists(TAG_PAIRS, max_size=3))
 def test_random_tags_are_counted_as_conlleval_counts_them(sentences):

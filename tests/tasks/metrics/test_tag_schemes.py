@@ -31,6 +31,7 @@ def test_each_scheme_writes_the_same_spans_in_its_way(scheme, tags):
     assert guess_scheme([["O"], tags.split()]) is scheme
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(
     tags=st.lists(IOB_TAGS, max_size=10),

@@ -192,6 +192,7 @@ def make_puzzles(generator):
     return [(passage, [WORDS[13], key, WORDS[14]], [span]) for key, span in spans.items()]
 
 
+@pytest.mark.slow
 def test_answers_that_depend_on_the_question_are_learned():
     generator = random.Random(0)
     puzzles = [puzzle for _ in range(13) for puzzle in make_puzzles(generator)]

@@ -106,6 +106,7 @@ def test_gradients_reach_everything():
         assert parameter.grad.any(), name
 
 
+@pytest.mark.slow
 def test_the_order_of_tokens_is_learned():
     # The label is whether b comes before c; each bag of tokens is there in both orders.
     generator = np.random.default_rng(0)

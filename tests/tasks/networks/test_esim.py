@@ -107,6 +107,7 @@ def test_gradients_reach_both_texts():
     assert all(tokens.layers.grad.any() for tokens in batch.sentences)
 
 
+@pytest.mark.slow
 def test_what_two_texts_share_is_learned():
     # A hypothesis has one token of its premise or one that it lacks, with or without "not".
     generator = np.random.default_rng(0)

@@ -310,6 +310,7 @@ def test_gradients_reach_every_weight():
         assert weights.grad.isfinite().all(), name
 
 
+@pytest.mark.slow
 def test_gradients_are_the_slopes_of_the_loss():
     """Each weight's, along a line by chance, in double precision."""
     network = make_network(num_layers=2, spans_per_token=2.0, max_antecedents=50).double()
@@ -364,6 +365,7 @@ def make_talk(generator):
     return make_document(*sentences, clusters=tuple(real))
 
 
+@pytest.mark.slow
 def test_fifty_documents_are_learned():
     generator = random.Random(0)
     documents = [make_talk(generator) for _ in range(50)]

@@ -180,6 +180,7 @@ def make_agreement(*, is_both):
     return sentences, tags
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("uses_crf", "num_layers"), [(True, 2), (False, 1)])
 def test_what_far_neighbors_decide_is_learned_by_heart(uses_crf, num_layers):
     sentences, tags = make_agreement(is_both=num_layers == 2)

@@ -2,6 +2,7 @@
 
 import ast
 import re
+from collections import Counter
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -128,6 +129,16 @@ def test_the_document_shows_this_map():
     text = (ROOT / "ARCHITECTURE.md").read_text()
     shown = dict(re.findall(r"^\| `(\w+)/?` \| ([^|]*) \|", text, flags=re.MULTILINE))
     assert {place: set(re.findall(r"\w+", arrows)) for place, arrows in shown.items()} == MAP
+
+
+def test_no_two_public_classes_share_a_name():
+    names = Counter(
+        node.name
+        for path in PACKAGE.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    )
+    assert [name for name, number in names.items() if number > 1] == []
 
 
 def test_the_model_knows_no_files_and_no_prints():

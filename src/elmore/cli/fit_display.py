@@ -14,7 +14,7 @@ from elmore.errors import DataWarning
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from elmore.tasks.fit.progress import CurvePoint, FitProgress
+    from elmore.tasks.fit.progress import EpochResult, FitProgress
 
 
 # Stages that get a line in a log as soon as they start.
@@ -99,7 +99,7 @@ class FitDisplay:
             completed=progress.place,
         )
 
-    def on_epoch(self, point: "CurvePoint", *, is_best: bool) -> None:
+    def on_epoch(self, point: "EpochResult", *, is_best: bool) -> None:
         """Print how an epoch ended."""
         mark = " (best so far)" if is_best else ""
         self._lines.print(

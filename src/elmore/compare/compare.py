@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from elmore.compare.results import Comparison, CurvePoint, RunResult
+from elmore.compare.results import Comparison, RunResult
 from elmore.errors import ConfigError, DataError, DataWarning
 from elmore.files.atomic import refuse_broken_links
 from elmore.jobs.device import read_device
@@ -237,16 +237,7 @@ def _to_result(run: PlannedRun, report: FitReport) -> RunResult:
         seed=run.seed,
         num_train=report.num_examples["train"],
         scores=report.scores,
-        curve=[
-            CurvePoint(
-                epoch=point.epoch,
-                step=point.step,
-                loss=point.loss,
-                dev=point.dev,
-                seconds=point.seconds,
-            )
-            for point in report.curve
-        ],
+        curve=report.curve,
         layer_shares=report.layer_shares,
         scale=report.scale,
         best_epoch=report.best_epoch,

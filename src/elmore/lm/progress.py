@@ -11,7 +11,7 @@ from elmore.wording import count
 
 
 @dataclass(kw_only=True)
-class Progress:
+class SavedProgress:
     """Counted from the beginning of the run, whatever happened since."""
 
     step: int = 0
@@ -30,7 +30,7 @@ class Progress:
         return asdict(self)
 
     @classmethod
-    def from_json(cls, values: Mapping[str, Any]) -> "Progress":
+    def from_json(cls, values: Mapping[str, Any]) -> "SavedProgress":
         """Read what a checkpoint kept."""
         names = {item.name for item in fields(cls)}
         if set(values) != names:

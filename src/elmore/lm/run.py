@@ -28,7 +28,7 @@ from elmore.lm.distributed import Group
 from elmore.lm.metrics import HeldoutResult, MetricsLog, RunObserver, RunProgress
 from elmore.lm.network import Softmax, make_model, make_softmax
 from elmore.lm.perplexity import LossTotals, measure_losses
-from elmore.lm.progress import Progress, check_same_run
+from elmore.lm.progress import SavedProgress, check_same_run
 from elmore.lm.settings import PretrainSettings
 from elmore.lm.trainer import Trainer, count_steps
 from elmore.model.state import BiLMState
@@ -75,7 +75,7 @@ class Run:
         elmo, softmax = (make_parts or self._make_parts)()
         self.trainer = Trainer(settings, corpus, elmo, softmax, group=group)
         self.checkpoints = Checkpoints(folder / CHECKPOINTS, keep=settings.run.keep_checkpoints)
-        self.progress = Progress()
+        self.progress = SavedProgress()
         self.heldout: list[Document] = sample_documents(
             corpus.heldout, max_tokens=settings.run.heldout_tokens
         )
@@ -96,7 +96,7 @@ class Run:
             self.trainer.load_weights(self.group.share_tensors(self.trainer.weights()))
             return
         step, kept = found
-        self.progress = Progress.from_json(kept["progress"])
+        self.progress = SavedProgress.from_json(kept["progress"])
         self._lines = kept.get("lines", [])
         tensors = self.group.share_tensors(checkpoint.tensors if checkpoint else {})
         self.trainer.restore(tensors, num_done=step)
@@ -309,7 +309,7 @@ class Run:
         self.observer.on_stage("measuring held-out perplexity", 1.0)
         self.observer.on_heldout(result)
 
-    def _describe(self, progress: Progress) -> RunProgress:
+    def _describe(self, progress: SavedProgress) -> RunProgress:
         num_steps = self.trainer.num_steps
         left = progress.seconds / progress.step * (num_steps - progress.step)
         seconds = progress.seconds - progress.loss_seconds

@@ -20,7 +20,7 @@ Ids = NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Window:
+class TrainingWindow:
     """What both directions read and predict in one step, step by step: the forward LM first."""
 
     tokens: list[str]  # U distinct tokens, without the markers
@@ -46,7 +46,7 @@ class Streams:
         """Steps until the rows together have read the whole part."""
         return max(1, round(self.part.num_symbols / (self.num_rows * self.window)))
 
-    def read(self, step: int, *, first_row: int = 0, num_rows: int | None = None) -> Window:
+    def read(self, step: int, *, first_row: int = 0, num_rows: int | None = None) -> TrainingWindow:
         """Return the window of some of the rows at a step, counted from 0."""
         rows = slice(first_row, None if num_rows is None else first_row + num_rows)
         places = np.arange(self.window + 1)[:, None] + step * self.window  # (T + 1, 1)
@@ -57,7 +57,7 @@ class Streams:
         found = self.part.look_up(np.stack([forward, backward]))
         tokens, positions = _keep_read(found.tokens, found.positions[:, :-1])
         # In either direction the next symbol of a row is the one to predict, within a sentence.
-        return Window(
+        return TrainingWindow(
             tokens=tokens,
             positions=positions,
             targets=np.ascontiguousarray(found.word_ids[:, 1:]),

@@ -34,7 +34,7 @@ from elmore.tasks.fit.plan import (
     write_plan,
 )
 from elmore.tasks.fit.plausibility import check_data
-from elmore.tasks.fit.progress import CurvePoint, FitObserver, FitProgress, Silence
+from elmore.tasks.fit.progress import EpochResult, FitObserver, FitProgress, Silence
 from elmore.tasks.fit.run import FitRun
 from elmore.tasks.fit.settings import FitSettings
 from elmore.tasks.inputs.word_table import ChosenWords
@@ -51,7 +51,7 @@ class FitReport:
     main_score: str
     scores: dict[str, Scores]  # of dev, and of test if there is one
     num_examples: dict[str, int]
-    curve: list[CurvePoint]
+    curve: list[EpochResult]
     best_epoch: int
     seconds: float
     num_parameters: int
@@ -73,7 +73,7 @@ class FitReport:
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> "FitReport":
         """Read what `to_json` gave."""
-        return cls(**{**values, "curve": [CurvePoint(**point) for point in values["curve"]]})
+        return cls(**{**values, "curve": [EpochResult(**point) for point in values["curve"]]})
 
 
 def fit_task(

@@ -5,12 +5,12 @@ from typing import Any, Protocol
 
 
 @dataclass(frozen=True, kw_only=True)
-class CurvePoint:
-    """What an epoch came to."""
+class EpochResult:
+    """The training loss and the dev score of one epoch."""
 
     epoch: int
     step: int
-    loss: float  # mean of the training batches
+    loss: float  # mean of the training batches; not a number if the training diverged
     dev: float  # the main score
     seconds: float  # of training so far
     rate_share: float = 1.0
@@ -29,7 +29,7 @@ class FitProgress:
     rate_share: float = 1.0
     num_worse: int = 0  # epochs since the best one
     seconds: float = 0.0
-    curve: list[CurvePoint] = field(default_factory=list)
+    curve: list[EpochResult] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
         """Return what `from_json` reads."""
@@ -38,7 +38,7 @@ class FitProgress:
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> "FitProgress":
         """Read what `to_json` gave."""
-        curve = [CurvePoint(**point) for point in values["curve"]]
+        curve = [EpochResult(**point) for point in values["curve"]]
         return cls(**{**values, "curve": curve})
 
 
@@ -54,7 +54,7 @@ class FitObserver(Protocol):
     def on_step(self, progress: FitProgress, *, num_steps: int, loss: float) -> None:
         """Hear that a step of an epoch of `num_steps` was taken."""
 
-    def on_epoch(self, point: CurvePoint, *, is_best: bool) -> None:
+    def on_epoch(self, point: EpochResult, *, is_best: bool) -> None:
         """Hear how an epoch ended."""
 
 
@@ -70,5 +70,5 @@ class Silence:
     def on_step(self, progress: FitProgress, *, num_steps: int, loss: float) -> None:
         """Hear that a step was taken."""
 
-    def on_epoch(self, point: CurvePoint, *, is_best: bool) -> None:
+    def on_epoch(self, point: EpochResult, *, is_best: bool) -> None:
         """Hear how an epoch ended."""

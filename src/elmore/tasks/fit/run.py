@@ -27,7 +27,7 @@ from elmore.tasks.fit.batches import shuffle_epoch
 from elmore.tasks.fit.data import TaskData
 from elmore.tasks.fit.model import TaskModel, find_batch_size
 from elmore.tasks.fit.optimizer import TaskOptimizer
-from elmore.tasks.fit.progress import CurvePoint, FitObserver, FitProgress
+from elmore.tasks.fit.progress import EpochResult, FitObserver, FitProgress
 from elmore.tasks.inputs.trained_layers import TrainedLayers
 
 CHECKPOINTS, BEST_PATTERN = "checkpoints", "best-*.safetensors"
@@ -126,7 +126,7 @@ class FitRun:
             progress.num_worse += 1
             if self.training.halve_after and progress.num_worse % self.training.halve_after == 0:
                 progress.rate_share /= 2
-        point = CurvePoint(
+        point = EpochResult(
             epoch=progress.epoch,
             step=progress.step,
             loss=progress.loss_sum / max(1, progress.place),

@@ -151,7 +151,7 @@ def test_data_that_looks_wrong_is_shown_and_refused_unless_accepted(elmore_comma
 def test_other_settings_in_the_same_folder_are_refused_until_restarted(elmore_command, place):
     command = ["fit", "tags", "--data", "data", "--without-elmo", *SMALL]
     assert elmore_command(*command).status == 0
-    told = "training.seed = 1, not 2; name another folder, or begin anew with --restart"
+    told = "training.seed was 1 and is now 2; use another folder, or --restart to start over"
     assert_refused(elmore_command(*command, "--set", "training.seed=2"), told)
     assert elmore_command(*command, "--set", "training.seed=2", "--restart").status == 0
 

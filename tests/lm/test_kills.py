@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from elmore.lm.run import check_run_folder, clear_run
+from elmore.lm.run import RUN
 from tests.lm.processes import Place, command, finish, needs_fork
 
 pytestmark = needs_fork
@@ -119,9 +119,9 @@ def test_a_folder_whose_restart_was_cut_short_is_still_that_of_a_run(
     unlink = Path.unlink
     monkeypatch.setattr(Path, "unlink", lambda path, **how: (next(left), unlink(path, **how)))
     with pytest.raises(StopIteration):
-        clear_run(tmp_path)
+        RUN.clear(tmp_path)
     assert len(list(tmp_path.iterdir())) == 3 - num_removed
-    check_run_folder(tmp_path)
+    RUN.check(tmp_path)
 
 
 def signalling(number, *, in_method, at_step=None):

@@ -104,9 +104,9 @@ def finetune(
         load_start,
         make_settings,
     )
-    from elmore.lm.run import check_run_folder  # noqa: PLC0415
+    from elmore.lm.run import RUN  # noqa: PLC0415
 
-    check_run_folder(out)
+    RUN.check(out)
     _check_out(out, model)
     read_device(device)
     start = load_start(model)
@@ -180,7 +180,7 @@ def _prepare(
     from elmore.corpus.prepare import prepare_corpus  # noqa: PLC0415
     from elmore.files.atomic import replace_file  # noqa: PLC0415
     from elmore.lm.enough_text import check_enough_text  # noqa: PLC0415
-    from elmore.lm.run import lock_run  # noqa: PLC0415
+    from elmore.lm.run import RUN  # noqa: PLC0415
     from elmore.text.vocabulary import write_entries  # noqa: PLC0415
 
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
@@ -190,7 +190,7 @@ def _prepare(
         )
     sources, heldout_sources = find_sources(text), find_sources(heldout_text)
     is_new = not out.exists()
-    release = lock_run(out)  # a run at work must keep its corpus
+    release = RUN.lock(out)  # a run at work must keep its corpus
     try:
         words = (out / WORDS).resolve()  # the same, however the folder was named
         with replace_file(words) as temporary:

@@ -8,7 +8,7 @@ from typing import Any
 
 from elmore.compare.results import Comparison, RunResult
 from elmore.errors import ConfigError, DataError, DataWarning
-from elmore.files.atomic import refuse_broken_links
+from elmore.files.owned_folder import FolderKind
 from elmore.jobs.device import read_device
 from elmore.tasks.data.parts import Parts
 from elmore.tasks.fit.batches import draw_examples
@@ -33,6 +33,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "domain": {},  # how long it reads is said below
 }
 RUNS = "runs"
+COMPARISON = FolderKind(holds="a comparison", markers=(RUNS,), is_marker=Path.is_dir)
 # Of fine-tuning a biLM on the task's text, where settings do not say.
 DOMAIN_EPOCHS = 1.0
 
@@ -131,10 +132,8 @@ def run_comparison(
 
     Data that looks wrong is an `ImplausibleDataError` unless `accept`.
     """
-    refuse_broken_links(folder)
+    COMPARISON.check(folder)
     read_device(device)  # before the data are read
-    if folder.is_dir() and any(folder.iterdir()) and not (folder / RUNS).is_dir():
-        raise DataError(f"{folder} has other files in it; name a new folder for the comparison")
     observer = observer or Silence()
     choice = replace(elmo, domain=elmo.domain or folder.resolve() / "domain")
     task = make_task(runs[0].settings)

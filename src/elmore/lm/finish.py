@@ -11,8 +11,7 @@ from torch import Tensor
 from elmore.config import About
 from elmore.corpus.sample import sample_documents, sample_stretches
 from elmore.corpus.sources import records_inputs, split_by_input
-from elmore.files.atomic import replace_file
-from elmore.files.json_file import write_json
+from elmore.files.json_file import replace_json
 from elmore.lm.network import find_log_shares
 from elmore.lm.perplexity import LossTotals
 from elmore.lm.rest_state import (
@@ -164,8 +163,7 @@ def save_model(run: Run, report: RunReport) -> None:
     # A model may travel; where it was made is nobody's business.
     facts = {name: fact for name, fact in report.to_json().items() if name != "model"}
     language_model.save(run.folder / MODEL, run=facts)
-    with replace_file(run.folder / REPORT) as temporary:
-        write_json(temporary, report.to_json())
+    replace_json(run.folder / REPORT, report.to_json())
 
 
 def _describe_text(run: Run) -> str:

@@ -24,7 +24,7 @@ from elmore.lm.enough_text import check_enough_text, find_overlap
 from elmore.lm.finish import RunReport, finish_run
 from elmore.lm.metrics import HeldoutResult, RunObserver, RunProgress
 from elmore.lm.network import Softmax, make_config
-from elmore.lm.run import CHECKPOINTS, LostProcessError, Run, lock_run
+from elmore.lm.run import CHECKPOINTS, RUN, LostProcessError, Run
 from elmore.lm.settings import PretrainSettings
 from elmore.weights.elmo_model import ElmoModel
 
@@ -82,7 +82,7 @@ def pretrain_model(
             group.all_do(lambda: make_config(settings, opened))
         group.all_do(lambda: check_enough_text(opened, window=settings.training.window))
         group.all_do(lambda: _check_shards(opened, group, observer))
-        release = group.first_does(lambda: lock_run(folder))
+        release = group.first_does(lambda: RUN.lock(folder))
         run = group.all_do(
             lambda: Run(
                 settings,

@@ -4,7 +4,6 @@ A run folder has settings.json, metrics.jsonl, checkpoints/ and, at the end, mod
 """
 
 import os
-import shutil
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -20,8 +19,9 @@ from elmore.config import StatePolicy
 from elmore.corpus.corpus import Corpus
 from elmore.corpus.sample import sample_documents
 from elmore.errors import DataError, ElmoreError, ModelError
-from elmore.files.atomic import hold_lock, make_folder, refuse_broken_links, replace_file
-from elmore.files.json_file import read_json, write_json
+from elmore.files.atomic import replace_file
+from elmore.files.json_file import read_json, replace_json
+from elmore.files.owned_folder import FolderKind
 from elmore.jobs.checkpoint import Checkpoint, Checkpoints, load_tensors, save_tensors
 from elmore.jobs.stopping import StoppedError, StopRequest, listening
 from elmore.lm.distributed import Group
@@ -38,8 +38,23 @@ from elmore.wording import count
 
 SETTINGS, CHECKPOINTS, BEST, MODEL = "settings.json", "checkpoints", "best.safetensors", "model"
 MADE_BY = "made_by"
-# What fine-tuning puts into the folder of a run before it begins.
-PREPARED = {"corpus", "words.txt"}
+
+
+def _is_run_marker(path: Path) -> bool:
+    """Look into the settings: files called settings.json are common."""
+    try:
+        return MADE_BY in read_json(path)
+    except ModelError:
+        return False
+
+
+RUN = FolderKind(
+    holds="a training run",
+    markers=(SETTINGS,),
+    makes=(CHECKPOINTS, "tensorboard", MODEL, "metrics.jsonl", "report.json"),
+    ignores=(".*", "corpus", "words.txt"),  # fine-tuning creates the latter two before the run
+    is_marker=_is_run_marker,
+)
 
 
 class LostProcessError(ElmoreError):
@@ -86,7 +101,7 @@ class Run:
     def begin(self, *, restart: bool) -> None:
         """Take up the newest checkpoint, if there is one."""
         if restart:
-            self.group.first_does(lambda: clear_run(self.folder))
+            self.group.first_does(lambda: RUN.clear(self.folder))
         checkpoint = self.group.first_does(self._find_checkpoint)
         about = None if checkpoint is None else (checkpoint.step, checkpoint.progress)
         found = self.group.share(about)
@@ -221,7 +236,7 @@ class Run:
                 self.settings,
                 self.corpus.fingerprint,
                 kept,
-                folder=str(self.folder),
+                folder=self.folder,
                 num_done=checkpoint.step,
                 count_steps=lambda settings: count_steps(settings, self.trainer.streams),
             )
@@ -325,8 +340,9 @@ class Run:
         )
 
     def _write_settings(self) -> None:
-        with replace_file(self.folder / SETTINGS) as temporary:
-            write_json(temporary, {MADE_BY: "elmore pretrain", **self.settings.to_json()})
+        replace_json(
+            self.folder / SETTINGS, {MADE_BY: "elmore pretrain", **self.settings.to_json()}
+        )
 
     def _write_checkpoint(self) -> None:
         self.checkpoints.write(
@@ -370,43 +386,8 @@ class _Silence:
         return None
 
 
-def lock_run(folder: Path) -> Callable[[], None]:
-    """Keep other processes from running in the same folder."""
-    check_run_folder(folder)
-    make_folder(folder)
-    return hold_lock(folder / ".lock")
-
-
-def check_run_folder(folder: Path) -> None:
-    """Refuse to mix a run into a folder of other things."""
-    refuse_broken_links(folder)
-    if folder.exists() and not folder.is_dir():
-        raise DataError(f"{folder} is a file; give a folder for the run")
-    if not folder.is_dir():
-        return
-    names = {path.name for path in folder.iterdir() if not path.name.startswith(".")}
-    if names - PREPARED and not _is_run(folder):
-        raise DataError(f"{folder} holds other files; give an empty or a new folder for the run")
-
-
-def _is_run(folder: Path) -> bool:
-    """Tell a run's folder by what its settings say; names such as these are common."""
-    try:
-        return MADE_BY in read_json(folder / SETTINGS)
-    except ModelError:
-        return False
-
-
 def _without_kind(line: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in line.items() if name != "kind"}
-
-
-def clear_run(folder: Path) -> None:
-    """Remove what an earlier run left; what tells a folder of a run from others goes last."""
-    for name in (CHECKPOINTS, "tensorboard", MODEL):
-        shutil.rmtree(folder / name, ignore_errors=True)
-    for name in ("metrics.jsonl", "report.json", SETTINGS):
-        (folder / name).unlink(missing_ok=True)
 
 
 def set_threads(settings: PretrainSettings, group: Group) -> None:

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from elmore.errors import DataError, DataWarning
-from elmore.files.atomic import refuse_broken_links, replace_file
-from elmore.files.json_file import read_json, write_json
+from elmore.files.atomic import refuse_broken_links
+from elmore.files.json_file import read_json, replace_json
 from elmore.jobs.device import read_device
 from elmore.jobs.stopping import stopping_at_once
 from elmore.tasks.data.lines import shorten
@@ -25,10 +25,9 @@ from elmore.tasks.fit.model import TaskModel, find_words, make_task
 from elmore.tasks.fit.plan import (
     PLAN,
     REPORT,
+    TRAINING,
     Plan,
     check_plan,
-    clear_training,
-    hold_folder,
     make_plan,
     remove_leftovers,
     write_plan,
@@ -99,7 +98,7 @@ def fit_task(
     observer = observer or Silence()
     elmo = elmo or ElmoChoice()
     plan = make_plan(settings, parts, elmo=elmo.describe(settings.elmo))
-    with hold_folder(folder):
+    with TRAINING.hold(folder):
         if not restart and (finished := _go_on(folder, plan)) is not None:
             return finished
         # Whoever uses the library keeps their own random numbers.
@@ -117,7 +116,7 @@ def fit_task(
             )
             # All that a user may have got wrong is known: now something is written, or removed.
             if restart:
-                clear_training(folder)
+                TRAINING.clear(folder)
                 if elmo.renews_domain and settings.elmo.finetune_epochs:
                     shutil.rmtree(prepared.opener.domain, ignore_errors=True)
             write_plan(folder, plan)
@@ -249,8 +248,7 @@ def _train(
         num_train = len(prepared.chosen)
         report = _describe(model, run.progress, scores, data, num_train=num_train, opener=opener)
         save_task_model(model, folder, elmo=opener.source)
-        with replace_file(folder / REPORT) as temporary:
-            write_json(temporary, report.to_json())
+        replace_json(folder / REPORT, report.to_json())
     remove_leftovers(folder)
     return report
 
@@ -292,5 +290,5 @@ def _go_on(folder: Path, plan: Plan) -> FitReport | None:
         return FitReport.from_json(read_json(folder / REPORT))
     except (KeyError, TypeError) as error:
         raise DataError(
-            f"{folder / REPORT} is damaged ({error!s:.200}); begin anew with --restart"
+            f"{folder / REPORT} is damaged ({error!s:.200}); start over with --restart"
         ) from None

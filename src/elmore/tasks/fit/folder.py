@@ -19,7 +19,7 @@ from elmore.embed.embedder import Embedder
 from elmore.embed.layer_source import LayerSource, LiveLayers
 from elmore.errors import DataError, ElmoreError, ModelError
 from elmore.files.atomic import replace_file
-from elmore.files.json_file import read_json, write_json
+from elmore.files.json_file import read_json, replace_json
 from elmore.jobs.checkpoint import load_into, save_tensors
 from elmore.jobs.device import read_device
 from elmore.settings import check_range
@@ -64,18 +64,17 @@ def save_task_model(model: TaskModel, folder: Path, *, elmo: ElmoSource | None) 
         save_tensors(temporary, model.network.state_dict())
     if isinstance(model.layers, TrainedLayers):
         model.layers.elmo.save_pretrained(folder / ELMO)
-    with replace_file(folder / SETTINGS) as temporary:
-        write_json(
-            temporary,
-            {
-                "format": FORMAT,
-                "settings": model.settings.to_json(),
-                "labels": list(model.labels),
-                "num_trained_words": model.words.num_trained,
-                "words_dim": int(model.words.vectors.shape[1]),
-                "elmo": None if elmo is None else elmo.to_json(folder),
-            },
-        )
+    replace_json(
+        folder / SETTINGS,
+        {
+            "format": FORMAT,
+            "settings": model.settings.to_json(),
+            "labels": list(model.labels),
+            "num_trained_words": model.words.num_trained,
+            "words_dim": int(model.words.vectors.shape[1]),
+            "elmo": None if elmo is None else elmo.to_json(folder),
+        },
+    )
 
 
 def load_task_model(

@@ -145,7 +145,7 @@ def test_a_signal_stops_after_a_step_with_a_checkpoint(place, short, number):
     stop = signalling(number, in_method="on_step", at_step=6)
     with place.forked(number.name, in_child=stop) as processes:
         assert processes.wait() == [128 + number], processes.printed()
-        told = "elmore: stopped after step 7; the same command goes on from there\n"
+        told = "elmore: stopped after step 7; rerun the same command to resume\n"
         assert processes.printed().endswith(told)
     assert place.checkpoints(number.name)[-1] == 7
     place.complete(number.name)
@@ -160,7 +160,7 @@ def test_a_signal_after_the_last_step_is_heard_too(place, short, in_method, at_s
     stop = signalling(signal.SIGTERM, in_method=in_method, at_step=at_step)
     with place.forked(in_method, in_child=stop) as processes:
         assert processes.wait() == [128 + signal.SIGTERM], processes.printed()
-        assert "after step 12; the same command goes on from there" in processes.printed()
+        assert "after step 12; rerun the same command to resume" in processes.printed()
     assert not (place.folder / in_method / "model").exists()
     place.complete(in_method)
     place.assert_alike(in_method, short)
@@ -180,6 +180,6 @@ def test_the_command_as_users_start_it(place, whole):
         status, told = finish(process)
     assert status == 128 + signal.SIGTERM
     assert "resuming at step" in told
-    assert "the same command goes on from there" in told.splitlines()[-1]
+    assert "rerun the same command to resume" in told.splitlines()[-1]
     place.complete("cold", *STEPS)
     place.assert_alike("cold", whole)

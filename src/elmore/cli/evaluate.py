@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from elmore.cli import options
-from elmore.cli.progress import showing_status
+from elmore.cli.display import show_status
 from elmore.config import StatePolicy
 from elmore.errors import DataError
 from elmore.text.language import Language
@@ -201,7 +201,7 @@ def _measure(
     options.print_notes(loaded.elmo)
     totals = {}
     # Text is read ahead, so bytes read would not show how much is done.
-    with showing_status("measuring") as show:
+    with show_status("measuring") as show:
         for name, text in documents.items():
             totals[name] = measure_losses(
                 loaded.elmo,

@@ -10,14 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from elmore.cli import options
-from elmore.cli.prepare import find_sources, show_progress
-from elmore.cli.pretrain import Changes, Restart, print_report, shown_once
-from elmore.cli.stops import how_to_go_on, telling_of_stops
-from elmore.cli.training_display import TrainingDisplay
+from elmore.cli.display import show_prepare
+from elmore.cli.stops import report_interrupt, resume_hint
+from elmore.cli.training_display import TrainingDisplay, print_run_report
 from elmore.corpus.settings import PrepareSettings
 from elmore.errors import ConfigError, ElmoreError
 from elmore.settings import apply_change
-from elmore.text.files import TextForm
 from elmore.text.language import Language
 
 if TYPE_CHECKING:
@@ -67,8 +65,8 @@ def finetune(
     document_sentences: Annotated[
         int | None, typer.Option(min=1, help="End documents after so many sentences, too.")
     ] = None,
-    changes: Changes = None,
-    restart: Restart = False,
+    changes: options.Changes = None,
+    restart: options.Restart = False,
     device: options.Device = "cpu",
     as_json: options.Json = False,
 ) -> None:
@@ -86,8 +84,7 @@ def finetune(
 
         elmore embed abstracts.txt --model acl/model --out vectors.h5
     """
-    if tokenized and form not in (None, TextForm.TOKENIZED):
-        raise typer.BadParameter(f"--tokenized contradicts --form {form}; give one of them")
+    form = options.choose_form(form, tokenized=tokenized)
     # Gentler than training from nothing: half its rate.
     values: dict[str, Any] = {
         "training": {"num_epochs": epochs, "rows": 32},
@@ -126,7 +123,7 @@ def finetune(
             out,
             start,
             settings=PrepareSettings(
-                form=TextForm.TOKENIZED if tokenized else form,
+                form=form,
                 language=language,
                 max_words=max_new_words,
                 min_count=min_count,
@@ -138,7 +135,7 @@ def finetune(
         )
     del start
     display = TrainingDisplay()
-    with telling_of_stops(otherwise=how_to_go_on(restart=restart)), shown_once(display):
+    with report_interrupt(hint=resume_hint(restart=restart)), display.shown():
         report = finetune_model(
             model,
             corpus,
@@ -188,7 +185,8 @@ def _prepare(
             "several processes would prepare the same text; prepare it first (elmore prepare TEXT "
             "--vocabulary MODEL/softmax_words.txt --extend --out corpus/) and give the corpus"
         )
-    sources, heldout_sources = find_sources(text), find_sources(heldout_text)
+    sources = options.find_sources(text)
+    heldout_sources = options.find_sources(heldout_text)
     is_new = not out.exists()
     release = RUN.lock(out)  # a run at work must keep its corpus
     try:
@@ -197,7 +195,7 @@ def _prepare(
             write_entries(temporary, start.words)
         if start.words:
             settings = replace(settings, vocabulary=words, extends=True)
-        with show_progress() as on_progress:
+        with show_prepare() as on_progress:
             corpus = prepare_corpus(
                 sources,
                 out / CORPUS,
@@ -222,7 +220,7 @@ def _print_report(report: "FinetuneReport", *, as_json: bool) -> None:
     if as_json:
         print(json.dumps(report.to_json()))
         return
-    print_report(report.run, as_json=False)
+    print_run_report(report.run, as_json=False)
     how = "learned anew" if report.before is None else "added to the vocabulary"
     print(f"  words {how}: {report.num_new_words:,}")
     for name, before, after in (

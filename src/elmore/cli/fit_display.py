@@ -1,15 +1,12 @@
 """What a task's training shows: a bar on a terminal, else a line per minute; a line per epoch."""
 
-import sys
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from elmore.cli.log_lines import LogLines
-from elmore.errors import DataWarning
+from elmore.cli.data_warnings import printing_data_warnings
+from elmore.cli.display import LogLines
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -19,16 +16,6 @@ if TYPE_CHECKING:
 
 # Stages that get a line in a log as soon as they start.
 TOLD_STAGES = ("embedding", "fine-tuning", "waiting", "going on")
-
-
-def _print_warning(
-    others: Callable[..., None], message: Warning | str, category: type[Warning], *place: Any
-) -> None:
-    """Print what is odd in the data as a line; warnings of libraries keep their form."""
-    if issubclass(category, DataWarning):
-        print(f"elmore: {message}", file=sys.stderr)
-    else:
-        others(message, category, *place)
 
 
 class FitDisplay:
@@ -49,17 +36,15 @@ class FitDisplay:
 
     @contextmanager
     def shown(self) -> Iterator[None]:
-        """Show what happens while the work inside goes on."""
+        """Show what happens during the work inside."""
         from elmore.cli.bars import make_bar  # noqa: PLC0415  rich is slow to import
 
         with (
             make_bar(left="left in this epoch", console=self._lines.console) as self._bar,
-            warnings.catch_warnings(),
+            printing_data_warnings(),
         ):
             self._task = self._bar.add_task("starting", total=None)
             self._lines.start_clock()
-            warnings.simplefilter("default", DataWarning)  # each once
-            warnings.showwarning = partial(_print_warning, warnings.showwarning)
             yield
 
     def on_stage(self, text: str) -> None:

@@ -63,8 +63,8 @@ class LostProcessError(ElmoreError):
     def __init__(self, *, saved_step: int | None) -> None:
         kept = "nothing is" if saved_step is None else f"all up to step {saved_step:,} is"
         super().__init__(
-            f"another process of this run was lost; {kept} in a checkpoint, and the same command "
-            "goes on from there"
+            f"another process of this run was lost; {kept} in a checkpoint; rerun the same "
+            "command to resume"
         )
 
 

@@ -9,8 +9,9 @@ import typer
 
 from elmore.cli import options, task_options
 from elmore.cli.fit_display import FitDisplay
-from elmore.cli.stops import report_interrupt, resume_hint
+from elmore.cli.stops import report_interrupt
 from elmore.errors import ConfigError
+from elmore.jobs.stopping import resume_hint
 from elmore.wording import count
 
 
@@ -115,7 +116,7 @@ def compare(
             device=device,
         ):
             finished.append(pair)
-            # Plots take seconds: they are drawn anew when there is something new, or all.
+            # Plots take seconds: they are drawn again after a new training, and at the end.
             if not was_done[pair[0].name] or len(finished) == len(runs):
                 comparison = summarize(finished, settings, elmo=about, fingerprint=fingerprint)
                 state = _describe_state(len(finished), len(runs))
@@ -147,5 +148,5 @@ def _read_percent(text: str) -> float:
 
 
 def _command() -> str:
-    # Repeated, it would throw away what it was to go on with.
+    # With --restart, rerunning the command would delete what it should resume.
     return shlex.join(["elmore", *(word for word in sys.argv[1:] if word != "--restart")])

@@ -25,9 +25,9 @@ def printing_data_warnings() -> Iterator[None]:
 
 
 def _print(
-    others: "Callable[..., None]", message: Warning | str, category: type[Warning], *place: Any
+    others: "Callable[..., None]", message: Warning | str, category: type[Warning], *location: Any
 ) -> None:
     if issubclass(category, DataWarning):
         print(f"elmore: {message}", file=sys.stderr)
     else:
-        others(message, category, *place)
+        others(message, category, *location)

@@ -12,8 +12,9 @@ import typer
 
 from elmore.cli import options
 from elmore.cli.display import EmbedProgress
-from elmore.cli.stops import report_interrupt, resume_hint
+from elmore.cli.stops import report_interrupt
 from elmore.config import Precision, StatePolicy
+from elmore.jobs.stopping import resume_hint
 from elmore.text.language import Language
 
 if TYPE_CHECKING:

@@ -196,8 +196,7 @@ def _measure(
     from elmore.read.documents import zero_state  # noqa: PLC0415
     from elmore.weights.language_model import load_language_model  # noqa: PLC0415
 
-    place = read_device(device)
-    loaded = load_language_model(model).to(place)
+    loaded = load_language_model(model).to(read_device(device))
     options.print_notes(loaded.elmo)
     totals = {}
     # Text is read ahead, so bytes read would not show how much is done.

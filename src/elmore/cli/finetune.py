@@ -11,10 +11,11 @@ import typer
 
 from elmore.cli import options
 from elmore.cli.display import show_prepare
-from elmore.cli.stops import report_interrupt, resume_hint
+from elmore.cli.stops import report_interrupt
 from elmore.cli.training_display import TrainingDisplay, print_run_report
 from elmore.corpus.settings import PrepareSettings
 from elmore.errors import ConfigError, ElmoreError
+from elmore.jobs.stopping import resume_hint
 from elmore.settings import apply_change
 from elmore.text.language import Language
 
@@ -92,7 +93,9 @@ def finetune(
     }
     for change in changes or []:
         if change.startswith("model."):
-            raise ConfigError(f"--set {change}: the model is what it is; leave it as it was")
+            raise ConfigError(
+                f"--set {change}: fine-tuning cannot change the architecture; leave this out"
+            )
         apply_change(values, change)
     from elmore.corpus.corpus import open_corpus  # noqa: PLC0415  brings numpy
     from elmore.jobs.device import read_device  # noqa: PLC0415  brings torch

@@ -8,8 +8,9 @@ import typer
 
 from elmore.cli import options, task_options
 from elmore.cli.fit_display import FitDisplay
-from elmore.cli.stops import report_interrupt, resume_hint
+from elmore.cli.stops import report_interrupt
 from elmore.errors import ConfigError
+from elmore.jobs.stopping import resume_hint
 from elmore.wording import count
 
 if TYPE_CHECKING:

@@ -9,8 +9,9 @@ import typer
 
 from elmore.cli import options
 from elmore.cli.display import show_prepare, show_status
-from elmore.cli.stops import report_interrupt, resume_hint
+from elmore.cli.stops import report_interrupt
 from elmore.corpus.settings import BadBytesPolicy, PrepareSettings
+from elmore.jobs.stopping import resume_hint
 from elmore.lm.settings import TrainingSettings
 from elmore.text.language import Language
 from elmore.wording import count

@@ -7,8 +7,9 @@ from typing import Annotated
 import typer
 
 from elmore.cli import options
-from elmore.cli.stops import report_interrupt, resume_hint
+from elmore.cli.stops import report_interrupt
 from elmore.cli.training_display import TrainingDisplay, print_run_report
+from elmore.jobs.stopping import resume_hint
 from elmore.lm.settings import load_settings
 from elmore.settings import find_config
 

@@ -15,13 +15,8 @@ def report_interrupt(*, hint: str) -> Iterator[None]:
     try:
         yield
     except StoppedError as stop:
-        print(f"elmore: {stop}; {hint}", file=sys.stderr)
+        print(f"elmore: stopped after step {stop.step}; {hint}", file=sys.stderr)
         raise typer.Exit(128 + stop.signal_number) from None
     except KeyboardInterrupt:
         print(f"elmore: stopped; {hint}", file=sys.stderr)
         raise typer.Exit(130) from None
-
-
-def resume_hint(*, restart: bool) -> str:
-    """Return how to resume; with --restart the job would start over."""
-    return f"rerun the same command{' without --restart' if restart else ''} to resume"

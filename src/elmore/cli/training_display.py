@@ -9,7 +9,7 @@ from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 from elmore.cli.display import LogLines
-from elmore.lm.metrics import HeldoutResult, RunProgress
+from elmore.lm.metrics import HeldoutResult, RunObserver, RunProgress
 from elmore.wording import count, format_count, format_perplexity, format_seconds
 
 if TYPE_CHECKING:
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 SMOOTHING = 0.8
 
 
-class TrainingDisplay:
-    """Shows on standard error what a trainer tells it; the loss is smoothed."""
+class TrainingDisplay(RunObserver):
+    """Shows a training run on standard error; the loss is smoothed."""
 
     def __init__(
         self, console: "Console | None" = None, *, clock: Callable[[], float] = time.monotonic
@@ -81,12 +81,12 @@ class TrainingDisplay:
             self._live.end_stage()
         self._lines.print(text)
 
-    def on_stage(self, name: str, share: float | None = None) -> None:
+    def on_stage(self, text: str, share: float | None = None) -> None:
         """Show work other than steps, until the next step."""
         if self._live is not None:
-            self._live.show_stage(name, share)
+            self._live.show_stage(text, share)
         elif (share is None or share < 1) and self._lines.is_due():
-            self._lines.print(name if share is None else f"{name}: {share:.0%}")
+            self._lines.print(text if share is None else f"{text}: {share:.0%}")
 
 
 class _SmoothedLoss:

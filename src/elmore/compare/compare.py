@@ -17,7 +17,7 @@ from elmore.tasks.fit.elmo import ElmoChoice, LayerOpener
 from elmore.tasks.fit.fit import FitReport, fit_task
 from elmore.tasks.fit.model import check_input, make_task
 from elmore.tasks.fit.plausibility import check_data
-from elmore.tasks.fit.progress import FitObserver, Silence
+from elmore.tasks.fit.progress import FitObserver
 from elmore.tasks.fit.settings import ElmoPlace, FitSettings, read_settings
 from elmore.wording import count
 
@@ -134,7 +134,7 @@ def run_comparison(
     """
     COMPARISON.check(folder)
     read_device(device)  # before the data are read
-    observer = observer or Silence()
+    observer = observer or FitObserver()
     choice = replace(elmo, domain=elmo.domain or folder.resolve() / "domain")
     task = make_task(runs[0].settings)
     data = read_data(task, parts, on_stage=observer.on_stage)
@@ -176,10 +176,10 @@ def _check_draws(runs: Sequence[PlannedRun], data: TaskData) -> None:
         training = run.settings.training
         chosen = draw_examples(len(data.train), share=share, most=training.max_examples, seed=seed)
         if len(chosen) == len(data.train):
-            continue  # what is wrong with all is told in other words
+            continue  # problems of the whole data are reported elsewhere
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", DataWarning)  # each training tells its own
+                warnings.simplefilter("ignore", DataWarning)  # each training prints its own
                 make_task(run.settings).find_labels(data.train[number] for number in chosen)
         except DataError as error:
             most = training.max_examples
@@ -192,9 +192,9 @@ def _check_draws(runs: Sequence[PlannedRun], data: TaskData) -> None:
 
 
 def _check_transfer(run: PlannedRun, choice: ElmoChoice, folder: Path, *, restart: bool) -> None:
-    """Refuse a biLM that cannot go on reading before other variants are trained."""
+    """Refuse a biLM that cannot be fine-tuned before other variants are trained."""
     opener = LayerOpener(
-        run.settings.elmo, choice, folder=run.find_folder(folder), observer=Silence()
+        run.settings.elmo, choice, folder=run.find_folder(folder), observer=FitObserver()
     )
     opener.check(is_cleared=restart)
 

@@ -1,4 +1,4 @@
-"""Everything a run needs to go on as if it had never stopped, on disk, whole or not at all.
+"""Everything a job needs to resume as if it had never stopped, on disk, whole or not at all.
 
 A checkpoint is `step-N.safetensors` and then `step-N.json`: its progress, and a hash of the
 tensors. Without its JSON a checkpoint does not count; with a wrong hash it is damaged, and an older

@@ -9,11 +9,17 @@ from types import FrameType
 SIGNALS = [signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else [])]
 
 
+def resume_hint(*, restart: bool = False) -> str:
+    """Return how to resume; with --restart the job would start over."""
+    return f"rerun the same command{' without --restart' if restart else ''} to resume"
+
+
 class StoppedError(Exception):
     """A signal asked the job to stop; everything up to this step is in a checkpoint."""
 
     def __init__(self, *, step: int, signal_number: int) -> None:
-        super().__init__(f"stopped after step {step}")
+        super().__init__(f"stopped after step {step}; {resume_hint()}")
+        self.step = step
         self.signal_number = signal_number
 
 

@@ -86,7 +86,7 @@ def finish_run(run: Run, *, reason: str) -> RunReport:
         starts=starts,
         sources=_measure_sources(run),
     )
-    run.group.first_does(lambda: save_model(run, report))
+    run.group.run_on_first(lambda: save_model(run, report))
     run.observer.on_stage("last measurements", 1.0)
     return report
 
@@ -107,7 +107,7 @@ def _measure_sources(run: Run) -> dict[str, LossTotals]:
 def _rest(run: Run, documents: Sequence[Document]) -> StartReport | None:
     """Give the model its rest state; tell what that changes on held-out text."""
     bilm = run.trainer.elmo.bilm
-    found = run.group.first_does(lambda: _find_rest(run))
+    found = run.group.run_on_first(lambda: _find_rest(run))
     shared = run.group.share_tensors(dict(zip(("hidden", "cell"), found or (), strict=False)))
     mean = shared["hidden"].to(bilm.initial_hidden), shared["cell"].to(bilm.initial_cell)
     if not documents:

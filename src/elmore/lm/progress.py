@@ -1,4 +1,4 @@
-"""How far a run has come: what its checkpoints keep beside tensors, and what its metrics say."""
+"""The progress that checkpoints of a run keep, and what may change when it is resumed."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields
@@ -81,9 +81,9 @@ def check_same_run(
     num_done: int,
     count_steps: Callable[[PretrainSettings], int],
 ) -> None:
-    """Refuse to go on with a run whose corpus or settings are no longer what they were.
+    """Refuse to resume a run with another corpus or other settings.
 
-    The end may be another, and the way to it, as long as no step would have been taken otherwise.
+    The length and the learning rates may change if that changes no step taken so far.
     """
     if kept["corpus"] != fingerprint:
         raise ChangedJobError(folder, ["another corpus"])

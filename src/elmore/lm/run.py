@@ -1,4 +1,4 @@
-"""A training run: begin or go on, step by step, and leave a model.
+"""A training run: start or resume, train step by step, and write a model.
 
 A run folder has settings.json, metrics.jsonl, checkpoints/ and, at the end, model/.
 """
@@ -6,7 +6,7 @@ A run folder has settings.json, metrics.jsonl, checkpoints/ and, at the end, mod
 import os
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import asdict
 from pathlib import Path
 from signal import SIGTERM
@@ -23,7 +23,7 @@ from elmore.files.atomic import replace_file
 from elmore.files.json_file import read_json, replace_json
 from elmore.files.owned_folder import FolderKind
 from elmore.jobs.checkpoint import Checkpoint, Checkpoints, load_tensors, save_tensors
-from elmore.jobs.stopping import StoppedError, StopRequest, listening
+from elmore.jobs.stopping import StoppedError, StopRequest, listening, resume_hint
 from elmore.lm.distributed import Group
 from elmore.lm.metrics import HeldoutResult, MetricsLog, RunObserver, RunProgress
 from elmore.lm.network import Softmax, make_model, make_softmax
@@ -63,13 +63,12 @@ class LostProcessError(ElmoreError):
     def __init__(self, *, saved_step: int | None) -> None:
         kept = "nothing is" if saved_step is None else f"all up to step {saved_step:,} is"
         super().__init__(
-            f"another process of this run was lost; {kept} in a checkpoint; rerun the same "
-            "command to resume"
+            f"another process of this run was lost; {kept} in a checkpoint; {resume_hint()}"
         )
 
 
 class Run:
-    """A run in a folder: what is in training, what has been done, and who watches."""
+    """A run in a folder: what is trained, its progress, and who follows it."""
 
     def __init__(
         self,
@@ -99,14 +98,14 @@ class Run:
         self._saved_at = time.monotonic()
 
     def begin(self, *, restart: bool) -> None:
-        """Take up the newest checkpoint, if there is one."""
+        """Resume from the newest checkpoint, if there is one."""
         if restart:
-            self.group.first_does(lambda: RUN.clear(self.folder))
-        checkpoint = self.group.first_does(self._find_checkpoint)
+            self.group.run_on_first(lambda: RUN.clear(self.folder))
+        checkpoint = self.group.run_on_first(self._find_checkpoint)
         about = None if checkpoint is None else (checkpoint.step, checkpoint.progress)
         found = self.group.share(about)
-        # A run that goes on may have got another end.
-        self.group.first_does(self._write_settings)
+        # A resumed run may end at another step.
+        self.group.run_on_first(self._write_settings)
         if found is None:
             self.trainer.load_weights(self.group.share_tensors(self.trainer.weights()))
             return
@@ -124,12 +123,12 @@ class Run:
         if step < num_steps and not self._has_lost_patience():
             return f"resuming at step {step:,} of {num_steps:,}"
         model = self.folder / MODEL
-        place = (
+        outcome = (
             f"its model is in {model} and is measured again"
             if model.is_dir()
-            else (f"its model is now written to {model}")
+            else f"its model is now written to {model}"
         )
-        return f"this run is finished ({step:,} of {count(num_steps, 'step')}); {place}"
+        return f"this run is finished ({step:,} of {count(num_steps, 'step')}); {outcome}"
 
     def train(self) -> str:
         """Train to the end; return why it ended."""
@@ -145,7 +144,7 @@ class Run:
         self._catch_up(metrics)
         while self.progress.step < self.trainer.num_steps and not self._has_lost_patience():
             started = time.perf_counter()
-            # Processes agree on when to stop and when to save: any may be told to stop, the first
+            # Processes agree on when to stop and when to save: any may get a signal, the first
             # watches the clock.
             result = self.trainer.step([float(stop.signal is not None), float(self._is_save_due())])
             self._lines = []
@@ -160,7 +159,7 @@ class Run:
                 self._log(metrics, result.learning_rate, result.gradient_norm)
             if result.votes[0]:
                 # A due measurement may take longer than whoever sent the signal will wait; it is
-                # made when the run goes on.
+                # made when the run resumes.
                 self._stop(stop)
             if self._is_heldout_due():
                 self._measure(metrics)
@@ -185,7 +184,7 @@ class Run:
     def save(self) -> None:
         """Write a checkpoint, unless there is one of this step."""
         if self._saved_step != self.progress.step:
-            self.group.first_does(self._write_checkpoint)
+            self.group.run_on_first(self._write_checkpoint)
             self._saved_step = self.progress.step
             self.observer.on_checkpoint(self.progress.step)
         self._saved_at = time.monotonic()
@@ -196,7 +195,7 @@ class Run:
         Otherwise the weights stay those of the last step.
         """
         if self.settings.run.patience is not None:
-            best = self.group.share_tensors(self.group.first_does(self._read_best) or {})
+            best = self.group.share_tensors(self.group.run_on_first(self._read_best) or {})
             if best:
                 self.trainer.load_weights(best)
                 return self.progress.best_step
@@ -254,7 +253,7 @@ class Run:
 
     def _open_metrics(self) -> Any:
         if not self.group.is_first:
-            return _Silence()
+            return nullcontext()
         return MetricsLog.open(
             self.folder, at_step=self.progress.step, tensorboard=self.settings.run.tensorboard
         )
@@ -306,7 +305,7 @@ class Run:
         progress = self.progress
         # Written first, noted then: if a process is lost in between, it is measured once more.
         if progress.is_best(totals.perplexity) and self.settings.run.patience is not None:
-            self.group.first_does(self._write_best)
+            self.group.run_on_first(self._write_best)
         progress.note_heldout(totals.perplexity)
         seconds = time.perf_counter() - started
         progress.seconds += seconds
@@ -374,16 +373,6 @@ class Run:
         if self.trainer.is_whole and self.progress.step not in self.checkpoints.steps():
             with suppress(DataError):  # another process is writing the same one
                 self._write_checkpoint()
-
-
-class _Silence:
-    """The metrics of a process that writes none."""
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, *_error: object) -> None:
-        return None
 
 
 def _without_kind(line: dict[str, Any]) -> dict[str, Any]:

@@ -33,7 +33,7 @@ from elmore.tasks.fit.plan import (
     write_plan,
 )
 from elmore.tasks.fit.plausibility import check_data
-from elmore.tasks.fit.progress import EpochResult, FitObserver, FitProgress, Silence
+from elmore.tasks.fit.progress import EpochResult, FitObserver, FitProgress
 from elmore.tasks.fit.run import FitRun
 from elmore.tasks.fit.settings import FitSettings
 from elmore.tasks.inputs.word_table import ChosenWords
@@ -95,7 +95,7 @@ def fit_task(
     refuse_broken_links(Path(folder))
     folder = Path(folder).resolve()  # what is kept must be found from any place
     settings = settings.with_whole_paths()
-    observer = observer or Silence()
+    observer = observer or FitObserver()
     elmo = elmo or ElmoChoice()
     plan = make_plan(settings, parts, elmo=elmo.describe(settings.elmo))
     with TRAINING.hold(folder):
@@ -150,9 +150,11 @@ def _prepare(
     accept: bool,
 ) -> _Prepared:
     """Read all that a training needs; nothing is written."""
-    place = read_device(device)
+    checked_device = read_device(device)
     task = make_task(settings)
-    opener = LayerOpener(settings.elmo, elmo, folder=folder, observer=observer, device=place)
+    opener = LayerOpener(
+        settings.elmo, elmo, folder=folder, observer=observer, device=checked_device
+    )
     # A biLM that read the task's text in this very folder goes with the rest.
     is_cleared = restart and (elmo.domain is None or elmo.renews_domain)
     opener.check(is_cleared=is_cleared)
@@ -186,7 +188,7 @@ def _prepare(
         words=words,
         opener=opener,
         random_state=torch.get_rng_state(),
-        device=place,
+        device=checked_device,
     )
 
 

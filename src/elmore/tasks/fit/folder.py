@@ -85,7 +85,7 @@ def load_task_model(
     A hub id is looked up only if `elmo` is one: a folder alone never makes elmore ask the hub.
     """
     folder = Path(folder)
-    place = read_device(device)
+    checked_device = read_device(device)
     if not (folder / SETTINGS).is_file():
         raise ModelError(f"{folder} has no trained task (no {SETTINGS}); {_suggest(folder)}")
     content = read_json(folder / SETTINGS)
@@ -95,13 +95,15 @@ def load_task_model(
         settings = read_settings(content["settings"])
         labels = _read_labels(content["labels"])
         words = _read_words(folder, content)
-    layers = _find_layers(settings, content.get("elmo"), folder, elmo=elmo, device=place)
+    layers = _find_layers(settings, content.get("elmo"), folder, elmo=elmo, device=checked_device)
     with _explaining_damage(folder):
         shapes = find_shapes(settings, labels=labels, words=words, layers=layers)
         weights = read_tensors(folder / WEIGHTS, shapes, settings=SETTINGS)
         # The weights are there, so memory for them may be taken.
         words = replace(words, vectors=torch.zeros(words.vectors.shape))
-        model = TaskModel(settings, labels=labels, words=words, layers=layers, device=place)
+        model = TaskModel(
+            settings, labels=labels, words=words, layers=layers, device=checked_device
+        )
         load_into(model.network, weights)
     model.network.eval()
     return model
@@ -143,7 +145,7 @@ def _read_words(folder: Path, content: dict[str, Any]) -> ChosenWords:
 
 def _suggest(folder: Path) -> str:
     if (folder / "plan.json").is_file():
-        return "its training has not ended, so run the same elmore fit again to go on"
+        return "its training has not ended, so rerun the same elmore fit command to resume it"
     return "fit one with elmore fit"
 
 

@@ -1,7 +1,9 @@
-"""How far a task's training has come, and who wants to hear of it."""
+"""The progress of a task's training, and who follows it."""
 
 from dataclasses import asdict, dataclass, field
-from typing import Any, Protocol
+from typing import Any
+
+from elmore.jobs.observer import Observer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,33 +44,11 @@ class FitProgress:
         return cls(**{**values, "curve": curve})
 
 
-class FitObserver(Protocol):
-    """Whoever wants to hear of a training as it goes, such as the command line's display."""
-
-    def on_stage(self, text: str) -> None:
-        """Hear what is being done."""
-
-    def on_message(self, text: str) -> None:
-        """Hear lines meant for the user, such as what was read."""
+class FitObserver(Observer):
+    """Follows a training; this one ignores everything."""
 
     def on_step(self, progress: FitProgress, *, num_steps: int, loss: float) -> None:
-        """Hear that a step of an epoch of `num_steps` was taken."""
+        """Receive the state of the training after a step of an epoch of `num_steps`."""
 
-    def on_epoch(self, point: EpochResult, *, is_best: bool) -> None:
-        """Hear how an epoch ended."""
-
-
-class Silence:
-    """Hears all and says nothing."""
-
-    def on_stage(self, text: str) -> None:
-        """Hear what is being done."""
-
-    def on_message(self, text: str) -> None:
-        """Hear lines meant for the user."""
-
-    def on_step(self, progress: FitProgress, *, num_steps: int, loss: float) -> None:
-        """Hear that a step was taken."""
-
-    def on_epoch(self, point: EpochResult, *, is_best: bool) -> None:
-        """Hear how an epoch ended."""
+    def on_epoch(self, result: EpochResult, *, is_best: bool) -> None:
+        """Receive the result of an epoch."""

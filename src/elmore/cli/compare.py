@@ -8,10 +8,9 @@ from typing import Annotated
 import typer
 
 from elmore.cli import options, task_options
+from elmore.cli.display import report_interrupt
 from elmore.cli.fit_display import FitDisplay
-from elmore.cli.stops import report_interrupt
 from elmore.errors import ConfigError
-from elmore.jobs.stopping import resume_hint
 from elmore.wording import count
 
 
@@ -103,7 +102,7 @@ def compare(
     about, fingerprint = model.config.about.name, model.fingerprint()
     del model
     finished = []
-    with report_interrupt(hint=resume_hint(restart=restart)), display.shown():
+    with report_interrupt(restart=restart), display.shown():
         for pair in run_comparison(
             runs,
             parts,

@@ -1,12 +1,21 @@
-"""What long jobs show on standard error: a bar on a terminal, else a line per minute."""
+"""What jobs show on standard error: a bar on a terminal, else lines; warnings; why they stopped."""
 
 import math
+import os
+import signal
+import sys
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import typer
+
+from elmore.errors import DataWarning
+from elmore.jobs.stopping import StoppedError, resume_hint
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -158,3 +167,40 @@ def show_status(first: str) -> Iterator[Callable[[str], None]]:
     with make_spinner() as bar:
         task = bar.add_task(first, total=None)
         yield lambda text: bar.update(task, description=text)
+
+
+@contextmanager
+def printing_data_warnings() -> Iterator[None]:
+    """Print each `DataWarning` once, and of several processes in the first only."""
+    is_first = os.environ.get("RANK", "0") == "0"
+    with warnings.catch_warnings():
+        warnings.simplefilter("default" if is_first else "ignore", DataWarning)
+        warnings.showwarning = partial(_print_warning, warnings.showwarning)
+        yield
+
+
+def _print_warning(
+    others: Callable[..., None], message: Warning | str, category: type[Warning], *location: Any
+) -> None:
+    if issubclass(category, DataWarning):
+        print(f"elmore: {message}", file=sys.stderr)
+    else:
+        others(message, category, *location)
+
+
+@contextmanager
+def report_interrupt(*, restart: bool = False, hint: str | None = None) -> Iterator[None]:
+    """Print where a job stopped and what to do; exit with the status that shells use for a signal.
+
+    Without a `hint` it is how to resume the command, which has the option --restart or not.
+    """
+    try:
+        yield
+    except StoppedError as stop:
+        stopped, number = f"stopped after step {stop.step}", stop.signal_number
+    except KeyboardInterrupt:
+        stopped, number = "stopped", int(signal.SIGINT)
+    else:
+        return
+    print(f"elmore: {stopped}; {hint or resume_hint(restart=restart)}", file=sys.stderr)
+    raise typer.Exit(128 + number)

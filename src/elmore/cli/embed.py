@@ -11,10 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from elmore.cli import options
-from elmore.cli.display import EmbedProgress
-from elmore.cli.stops import report_interrupt
+from elmore.cli.display import EmbedProgress, report_interrupt
 from elmore.config import Precision, StatePolicy
-from elmore.jobs.stopping import resume_hint
 from elmore.text.language import Language
 
 if TYPE_CHECKING:
@@ -97,7 +95,7 @@ def embed(
         return
     from elmore.embed.job import embed_to_file  # noqa: PLC0415  brings torch
 
-    with report_interrupt(hint=resume_hint(restart=restart)), progress.shown():
+    with report_interrupt(restart=restart), progress.shown():
         report = embed_to_file(
             embedder,
             sentences,

@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from elmore.cli import options
-from elmore.cli.display import show_prepare
-from elmore.cli.stops import report_interrupt
+from elmore.cli.display import report_interrupt, show_prepare
 from elmore.cli.training_display import TrainingDisplay, print_run_report
 from elmore.corpus.settings import PrepareSettings
 from elmore.errors import ConfigError, ElmoreError
-from elmore.jobs.stopping import resume_hint
 from elmore.settings import apply_change
 from elmore.text.language import Language
 
@@ -138,7 +136,7 @@ def finetune(
         )
     del start
     display = TrainingDisplay()
-    with report_interrupt(hint=resume_hint(restart=restart)), display.shown():
+    with report_interrupt(restart=restart), display.shown():
         report = finetune_model(
             model,
             corpus,

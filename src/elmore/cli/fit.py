@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from elmore.cli import options, task_options
+from elmore.cli.display import report_interrupt
 from elmore.cli.fit_display import FitDisplay
-from elmore.cli.stops import report_interrupt
 from elmore.errors import ConfigError
-from elmore.jobs.stopping import resume_hint
 from elmore.wording import count
 
 if TYPE_CHECKING:
@@ -80,7 +79,7 @@ def fit(
     folder = out or Path(settings.kind)
     display = FitDisplay(score_name=make_task(settings).main_score)
     was_done = not restart and (folder / REPORT).is_file()
-    with report_interrupt(hint=resume_hint(restart=restart)), display.shown():
+    with report_interrupt(restart=restart), display.shown():
         report = fit_task(
             settings,
             parts,

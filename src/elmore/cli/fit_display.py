@@ -5,8 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from elmore.cli.data_warnings import printing_data_warnings
-from elmore.cli.display import LogLines
+from elmore.cli.display import LogLines, printing_data_warnings
 from elmore.tasks.fit.progress import EpochResult, FitObserver, FitProgress
 
 if TYPE_CHECKING:

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 import typer
 
 from elmore.cli import options
-from elmore.cli.display import show_status
-from elmore.cli.stops import report_interrupt
+from elmore.cli.display import report_interrupt, show_status
 from elmore.errors import ConfigError, DataError
 from elmore.wording import count
 

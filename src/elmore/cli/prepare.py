@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from elmore.cli import options
-from elmore.cli.display import show_prepare, show_status
-from elmore.cli.stops import report_interrupt
+from elmore.cli.display import report_interrupt, show_prepare, show_status
 from elmore.corpus.settings import BadBytesPolicy, PrepareSettings
-from elmore.jobs.stopping import resume_hint
 from elmore.lm.settings import TrainingSettings
 from elmore.text.language import Language
 from elmore.wording import count
@@ -139,7 +137,7 @@ def prepare(
     heldout_sources = options.find_sources(heldout_text or [])
     from elmore.corpus.prepare import prepare_corpus  # noqa: PLC0415  brings numpy
 
-    with report_interrupt(hint=resume_hint(restart=restart)), show_prepare() as on_progress:
+    with report_interrupt(restart=restart), show_prepare() as on_progress:
         corpus = prepare_corpus(
             sources,
             out,

@@ -7,9 +7,8 @@ from typing import Annotated
 import typer
 
 from elmore.cli import options
-from elmore.cli.stops import report_interrupt
+from elmore.cli.display import report_interrupt
 from elmore.cli.training_display import TrainingDisplay, print_run_report
-from elmore.jobs.stopping import resume_hint
 from elmore.lm.settings import load_settings
 from elmore.settings import find_config
 
@@ -68,7 +67,7 @@ def pretrain(
     from elmore.lm.pretrain import pretrain_model  # noqa: PLC0415  brings torch
 
     display = TrainingDisplay()
-    with report_interrupt(hint=resume_hint(restart=restart)), display.shown():
+    with report_interrupt(restart=restart), display.shown():
         report = pretrain_model(
             settings, corpus, out, observer=display, restart=restart, device=device
         )

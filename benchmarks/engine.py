@@ -112,8 +112,10 @@ def print_report(facts: dict[str, str], rows: list[Row], bench: Bench) -> None:
     for name, fact in facts.items():
         print(f"- {name}: {fact}")
     print()
-    print("| case | contestant | tokens | time, ms | tokens/s | GFLOP/s | against | ratio ", end="")
-    print("| wanted | reached |")
+    print(
+        "| case | method | tokens | time, ms | tokens/s | GFLOP/s | compared with | ratio ", end=""
+    )
+    print("| target | met |")
     print("|---|---|---|---|---|---|---|---|---|---|")
     for row in rows:
         print(format_row(row, bench.limit.gflops))

@@ -65,7 +65,7 @@ def write_files(
     embedder: Embedder, sentences: Sentences, folder: Path, repeats: int
 ) -> list[Written]:
     """Write files of either precision, by turns; the last ones stay."""
-    embedder.layers(sentences[:100])  # threads start, tokens' vectors are kept
+    embedder.embed(sentences[:100], layers="all")  # threads start, tokens' vectors are kept
     seconds: dict[LayerPrecision, list[float]] = {each: [] for each in LayerPrecision}
     for _ in range(repeats):
         for precision, times in seconds.items():

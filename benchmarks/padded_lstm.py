@@ -50,7 +50,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repeats", type=int, default=15)
     arguments = parser.parse_args()
-    print("| input, width, sentences, tokens | packed, ms | padded, ms | times as fast |")
+    print("| input, width, sentences, tokens | packed, ms | padded, ms | speedup |")
     print("|---|---:|---:|---:|")
     for name, shape in SHAPES.items():
         packed, padded = compare(shape, repeats=arguments.repeats)

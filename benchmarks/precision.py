@@ -30,7 +30,7 @@ def main() -> None:
     parser.add_argument("--tokens", type=int, default=1000)
     arguments = parser.parse_args()
     sentences = load_sentences(arguments.text, num_tokens=arguments.tokens)
-    print("| precision | load, s | memory, MB | largest | relative | smallest cosine |")
+    print("| precision | load, s | memory, MB | largest error | relative error | smallest cosine |")
     print("|---|---|---|---|---|---|")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -72,7 +72,7 @@ seconds = time.perf_counter() - started
 sentences = json.loads((folder / "sentences.json").read_text())
 embedder.embed(sentences[:4])
 megabytes = resident() - before
-np.save(folder / "layers.npy", np.concatenate(embedder.layers(sentences), axis=1))
+np.save(folder / "layers.npy", np.concatenate(embedder.embed(sentences, layers="all"), axis=1))
 print(json.dumps({"seconds": seconds, "megabytes": megabytes}))
 """
 

@@ -19,7 +19,7 @@ def profile_embedding(model: ElmoModel, sentences: Sentences) -> str:
     """Embed once with an empty cache and once with a full one; return a report."""
     embedder, idle_embedder = Embedder(model), Embedder(new_model(shrink(model.config), seed=0))
     for one in (embedder, idle_embedder):
-        one.layers(sentences[:4])
+        one.embed(sentences[:4], layers="all")
         one.clear_cache()
     parts = []
     for cache in ("cold", "warm"):
@@ -50,7 +50,7 @@ def shrink(config: ModelConfig) -> ModelConfig:
 def time_layers(embedder: Embedder, sentences: Sentences) -> float:
     """Return the seconds of one run."""
     started = time.perf_counter()
-    embedder.layers(sentences)
+    embedder.embed(sentences, layers="all")
     return time.perf_counter() - started
 
 

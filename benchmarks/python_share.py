@@ -104,7 +104,7 @@ def run(embedder: Embedder, text: Path, out: Path) -> tuple[StageClock, job.JobR
     job.write_vector_file = clock.wrap("the file", job.write_vector_file)
     sentences = read_sentences(text, form=TextForm.RAW)
     embed = clock.wrap("the rest", job.embed_to_file)
-    return clock, embed(embedder, timed_items(clock, "reading", sentences), out, mix="top")
+    return clock, embed(embedder, timed_items(clock, "reading", sentences), out, layers="top")
 
 
 def timed_items(clock: StageClock, stage: str, items: Iterator[Any]) -> Iterator[Any]:

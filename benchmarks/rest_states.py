@@ -17,11 +17,11 @@ from torch import Tensor
 from elmore.config import StatePolicy
 from elmore.corpus.corpus import open_corpus
 from elmore.corpus.sample import sample_documents, sample_stretches
+from elmore.lm.language_model import LanguageModel, load_language_model
 from elmore.lm.perplexity import measure_losses
 from elmore.lm.rest_state import compute_rest_state
 from elmore.model.state import repeat_state
 from elmore.text.files import guess_form, read_sentences
-from elmore.weights.language_model import LanguageModel, load_language_model
 
 State = tuple[Tensor, Tensor]
 

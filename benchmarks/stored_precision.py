@@ -19,10 +19,10 @@ import numpy as np
 
 from elmore.cli.evaluate import group_documents, limit_sentences
 from elmore.embed.embedder import Embedder
+from elmore.lm.language_model import load_language_model
 from elmore.lm.perplexity import LossTotals, measure_losses
 from elmore.text.files import guess_form, read_sentences
 from elmore.weights.elmo_model import ElmoModel
-from elmore.weights.language_model import load_language_model
 from elmore.weights.model_folder import STORES, WEIGHTS, find_store
 from elmore.weights.softmax_file import WEIGHTS as SOFTMAX_WEIGHTS
 
@@ -54,7 +54,7 @@ def main() -> None:
         original = load_language_model(arguments.model)
         for store in STORES:
             original.save(Path(name) / store, store=store)
-        print(f"The weights before that are {find_store(arguments.model / WEIGHTS)}.\n")
+        print(f"The original weights are {find_store(arguments.model / WEIGHTS)}.\n")
         print_vectors(Path(name), documents)
         print()
         print_perplexities(Path(name), documents)
@@ -119,7 +119,7 @@ def compare_chunks(
     for start in range(0, len(sentences), CHUNK):
         chunk = sentences[start : start + CHUNK]
         ours, theirs = (  # (L, N, D) in double precision: near 1, a cosine has few digits left
-            np.concatenate(embedder.layers(chunk), axis=1).astype(np.float64)
+            np.concatenate(embedder.embed(chunk, layers="all"), axis=1).astype(np.float64)
             for embedder in (rounded, exact)
         )
         lengths = np.linalg.norm(ours, axis=2), np.linalg.norm(theirs, axis=2)

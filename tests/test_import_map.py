@@ -5,6 +5,8 @@ import re
 from collections import Counter
 from pathlib import Path
 
+import elmore
+
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "elmore"
 
@@ -22,7 +24,6 @@ MAP = {
     "weights": {"build", "config", "errors", "files", "model", "settings", "text"},
     "read": {"config", "errors", "model", "text"},
     "jobs": {"errors", "files"},
-    "embed": {"config", "errors", "files", "jobs", "model", "read", "settings", "text", "weights"},
     "corpus": {"errors", "files", "text", "wording"},
     "lm": {
         "config",
@@ -36,6 +37,18 @@ MAP = {
         "text",
         "weights",
         "wording",
+    },
+    "embed": {
+        "config",
+        "errors",
+        "files",
+        "jobs",
+        "lm",
+        "model",
+        "read",
+        "settings",
+        "text",
+        "weights",
     },
     "tasks": {
         "config",
@@ -54,6 +67,18 @@ MAP = {
     "probes": {"config", "embed", "errors", "model", "tasks", "text"},
     "compare": {"errors", "files", "jobs", "settings", "tasks", "wording"},
     "explore": {"config", "embed", "errors", "lm"},
+    "api": {
+        "config",
+        "corpus",
+        "embed",
+        "errors",
+        "explore",
+        "jobs",
+        "lm",
+        "settings",
+        "tasks",
+        "text",
+    },
     "cli": {
         "compare",
         "config",
@@ -74,6 +99,10 @@ MAP = {
         "wording",
     },
 }
+
+
+# What stands on the public API alone, and so proves it.
+LEAVES = ("compat", "integrations", "serve", "cluster", "export")
 
 
 def place_of(path: Path) -> str:
@@ -166,3 +195,58 @@ def test_the_model_knows_no_files_and_no_prints():
         source = path.read_text()
         assert "print(" not in source
         assert not re.search(r"import (json|pathlib|os)\b|open\(", source), path
+
+
+def find_private_imports(source: str) -> list[str]:
+    """Return what a leaf imports from elmore beyond what `elmore` exports, inside functions too."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            package = node.module.split(".")
+            if package[0] != "elmore" or (len(package) > 1 and package[1] in LEAVES):
+                continue
+            names = [alias.name for alias in node.names]
+            found += (
+                [f"elmore.{name}" for name in names if name not in [*elmore.__all__, *LEAVES]]
+                if len(package) == 1
+                else [node.module]
+            )
+        elif isinstance(node, ast.Import):
+            found += [
+                alias.name
+                for alias in node.names
+                if alias.name.startswith("elmore.") and alias.name.split(".")[1] not in LEAVES
+            ]
+    return found
+
+
+def test_leaves_import_the_public_api_only():
+    wrong = [
+        f"{path.relative_to(PACKAGE)} imports {name}"
+        for leaf in LEAVES
+        for path in (PACKAGE / leaf).rglob("*.py")
+        for name in find_private_imports(path.read_text(encoding="utf-8"))
+    ]
+    assert wrong == []
+
+
+def test_a_private_import_of_a_leaf_is_found():
+    for private in (
+        "from elmore.embed.embedder import Embedder",
+        "def f():\n    import elmore.weights.loading",
+        "from elmore import config",
+    ):
+        assert find_private_imports(private) != []
+    for public in (
+        "import elmore",
+        "from elmore import load, ElmoreError",
+        "from elmore.serve.app import make_app",
+        "from elmore import compat",
+    ):
+        assert find_private_imports(public) == []
+
+
+def test_every_exported_name_is_there():
+    for name in elmore.__all__:
+        assert getattr(elmore, name) is not None
+    assert set(dir(elmore)) == {*elmore.__all__, "__version__"}

@@ -9,10 +9,10 @@ import pytest
 
 import elmore
 from elmore.explore.neighbors import collect_contexts
+from elmore.lm.language_model import load_language_model
 from elmore.lm.scoring import fill_gap
 from elmore.text.files import TextForm, read_sentences
 from elmore.weights import loading
-from elmore.weights.language_model import load_language_model
 from recipes.english.write_page import fill, make_tables
 
 ROOT = Path(__file__).parents[1]
@@ -63,8 +63,8 @@ SENSES = {
 @pytest.mark.parametrize(
     ("layers", "num_right", "sentence"),
     [
-        (1, 17, "Seventeen of the eighteen find a use of their own meaning"),
-        ("top", 13, "By the top layer thirteen would"),
+        (1, 17, "Of all 18 uses, 17 find a use with the same meaning first"),
+        ("top", 13, "with the top layer or the average of layers, 13 do"),
     ],
 )
 def test_uses_of_one_meaning_are_closest_as_often_as_the_readme_says(layers, num_right, sentence):
@@ -73,7 +73,7 @@ def test_uses_of_one_meaning_are_closest_as_often_as_the_readme_says(layers, num
     found: list[bool] = []
     for word, names in SENSES.items():
         senses = names.split()
-        _, vectors = collect_contexts(embedder, word, sentences, mix=layers)
+        _, vectors = collect_contexts(embedder, word, sentences, layers=layers)
         cosines = vectors @ vectors.T - 2 * np.eye(len(vectors))
         closest = [senses[place] for place in cosines.argmax(axis=1)]
         found += map(str.__eq__, closest, senses)

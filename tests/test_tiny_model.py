@@ -9,11 +9,11 @@ import pytest
 
 import elmore
 from elmore.config import StatePolicy
+from elmore.lm.language_model import load_language_model
 from elmore.lm.network import complete_config
 from elmore.lm.perplexity import measure_losses
 from elmore.lm.scoring import GAP, fill_gap
 from elmore.lm.settings import load_settings
-from elmore.weights.language_model import load_language_model
 from recipes.tiny.make_text import Grammar, make_sentences
 from tests.tiny import TRAINED_MODEL
 
@@ -61,7 +61,7 @@ def test_both_directions_predict_new_text_far_better_than_its_word_counts(senten
 
 def agreement(embedder, uses, *, layer, directions=slice(None)):
     """How often the nearest use of a word has its sense, though told by other clues."""
-    layers = embedder.embed([use.tokens for use in uses], mix=layer)
+    layers = embedder.embed([use.tokens for use in uses], layers=layer)
     vectors = np.stack([of[use.position, directions] for use, of in zip(uses, layers, strict=True)])
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     cosines = vectors @ vectors.T

@@ -20,6 +20,7 @@ import numpy as np
 import elmore
 from elmore.config import StatePolicy
 from elmore.embed.embedder import Embedder
+from elmore.lm.language_model import load_language_model
 from elmore.lm.perplexity import measure_losses
 from elmore.probes import layer_views, nearest_sense
 from elmore.probes.nearest_sense import SenseSums, SenseUse, find_static_uses, find_uses
@@ -30,7 +31,6 @@ from elmore.read.documents import zero_state
 from elmore.text.batches import Document
 from elmore.text.files import TextForm, read_sentences
 from elmore.text.word_vectors import WordVectors, read_word_vectors
-from elmore.weights.language_model import load_language_model
 
 WORDS = ("bank", "play", "spring", "bat", "match", "light")
 WORDS += ("mean", "fine", "court", "date", "pitch", "right")
@@ -183,7 +183,7 @@ class Measurement:
         layers = np.stack(
             [
                 found[:, use.position]
-                for use, found in zip(uses, self.embedder.layers(tokens), strict=True)
+                for use, found in zip(uses, self.embedder.embed(tokens, layers="all"), strict=True)
             ],
             axis=1,
         )

@@ -1,9 +1,9 @@
-"""Put the measured tables and pictures into docs/models/english.md and the model's card.
+"""Write tables and plots into docs/models/english.md and the model card.
 
     python -m recipes.english.write_page
 
-Reads docs/models/english/results.json (of measure.py), sizes.json (of compare_sizes.py), stored.md
-(printed by benchmarks.stored_precision) and metrics.jsonl (of the run).
+Reads, in docs/models/english: results.json (from measure.py), sizes.json (from compare_sizes.py),
+stored.md (printed by benchmarks.stored_precision) and metrics.jsonl (from the training run).
 """
 
 import json
@@ -17,15 +17,17 @@ PAGE, FOLDER = ROOT / "docs" / "models" / "english.md", ROOT / "docs" / "models"
 MODEL = ROOT / "src" / "elmore" / "models" / "english"
 CARD = Path(__file__).with_name("card.md")
 WAYS = {
-    "carried": "state carried within a document",
-    "rest": "every sentence from the rest state",
-    "zeros": "every sentence from zeros",
+    "carried": "state carried over within a document",
+    "rest": "each sentence from the rest state",
+    "zeros": "each sentence from zeros",
 }
+# Names in results.json that are shown otherwise.
+TITLES = {"GloVe of the words around": "GloVe of the context", "word vectors": "GloVe"}
 BLUE, ORANGE, GREEN, GREY = "#1f5fa8", "#e0902f", "#2e8b57", "#888888"
 
 
 def show_perplexity(results: dict[str, Any]) -> str:
-    """Show a row for each text and way of beginning."""
+    """Show one row per text and initial state."""
     rows = []
     for name, found in results["perplexity"].items():
         text, way = name.split(", ")
@@ -35,24 +37,25 @@ def show_perplexity(results: dict[str, Any]) -> str:
 
 
 def show_tags(results: dict[str, Any]) -> str:
-    """Show a row for each view, accuracy in percent."""
+    """Show one row per kind of features, accuracy in percent."""
     rows = []
     for score in results["tags"]:
-        name = score["name"]
+        name = TITLES.get(score["name"], score["name"])
         if score["shares"]:
             name += f" ({', '.join(f'{share:.2f}' for share in score['shares'])})"
         numbers = [score["dev"]["overall"], score["test"]["overall"], score["test"]["unseen"]]
         rows.append([name, *(f"{100 * number:.1f}" for number in numbers)])
-    return write_table(["view", "dev", "test", "test, unseen words"], rows)
+    return write_table(["features", "dev", "test", "test, unseen words"], rows)
 
 
 def show_senses(results: dict[str, Any]) -> str:
-    """Show a row for each view, a column for each test set."""
+    """Show one row per kind of features and one column per test set."""
     senses = results["senses"]
     sizes = {**senses["num_targets"], "all": sum(senses["num_targets"].values())}
     header = ["F1", *(f"{name} ({size:,})" for name, size in sizes.items())]
     rows = [
-        [name, *(f"{scores[test]:.1f}" for test in sizes)] for name, scores in senses["f1"].items()
+        [TITLES.get(name, name), *(f"{scores[test]:.1f}" for test in sizes)]
+        for name, scores in senses["f1"].items()
     ]
     return write_table(header, rows)
 
@@ -77,15 +80,18 @@ def show_words(results: dict[str, Any], source: str) -> str:
         for view in views
     ]
     rows.append(["all uses", str(sum(uses)), "", *(f"**{100 * mean:.0f}**" for mean in means)])
-    table = write_table(["word", "uses", "labels", *views], rows)
+    titles = [TITLES.get(view, view) for view in views]
+    table = write_table(["word", "uses", "labels", *titles], rows)
     rare = [
         f"{word} ({found['num_uses']})" for word, found in words.items() if word not in measured
     ]
-    return table + (f"\n\nToo rare, or with one label only: {', '.join(rare)}." if rare else "")
+    return table + (
+        f"\n\nLeft out as too rare or with only one label: {', '.join(rare)}." if rare else ""
+    )
 
 
 def show_sizes(sizes: list[dict[str, Any]]) -> str:
-    """Show a row for each size that was tried."""
+    """Show one row per size that was tried."""
     rows = [
         [
             size["name"],
@@ -102,7 +108,7 @@ def show_sizes(sizes: list[dict[str, Any]]) -> str:
 
 
 def show_facts(model: Path) -> str:
-    """Show what the settings of a model and its files say, as a table."""
+    """Show the size of a model and of its files, as a table."""
     config = json.loads((model / "config.json").read_text())
     softmax = json.loads((model / "softmax.json").read_text())
     lstm, characters = config["lstm"], config["characters"]
@@ -110,27 +116,27 @@ def show_facts(model: Path) -> str:
         (model / name).stat().st_size for name in ("model.safetensors", "softmax.safetensors")
     )
     rows = [
-        ("layers", f"{lstm['num_layers'] + 1}, of {2 * lstm['output_dim']} numbers a token"),
+        ("layers", f"{lstm['num_layers'] + 1}, of {2 * lstm['output_dim']} numbers per token"),
         (
             "LSTM",
-            f"{lstm['num_layers']} x {lstm['cell_dim']} cells each way, "
+            f"{lstm['num_layers']} x {lstm['cell_dim']} cells per direction, "
             f"output {lstm['output_dim']}",
         ),
         (
             "tokens",
-            f"bytes (up to {characters['max_chars']} a token), "
+            f"bytes (up to {characters['max_chars']} per token), "
             f"{sum(number for _, number in characters['filters'])} filters, "
-            f"{characters['num_highway_layers']} highway layer(s)",
+            f"highway layers: {characters['num_highway_layers']}",
         ),
-        ("softmax", f"{softmax['num_words']:,} words"),
-        ("read", f"{softmax['run']['tokens'] / 1e6:.1f} million tokens and ends of sentences"),
+        ("LM head", f"{softmax['num_words']:,} words"),
+        ("trained on", f"{softmax['run']['tokens'] / 1e6:.1f} million tokens and sentence ends"),
         ("files", f"{size / 1e6:.1f} MB of weights, stored as {config['store']}"),
     ]
     return "\n".join(["| | |", "|---|---|", *(f"| {name} | {value} |" for name, value in rows)])
 
 
 def draw_sizes(sizes: list[dict[str, Any]], path: Path) -> None:
-    """Draw held-out perplexity against minutes, a line a size."""
+    """Draw held-out perplexity against minutes, one line per size."""
     from matplotlib import pyplot  # noqa: PLC0415
 
     figure, axes = pyplot.subplots(figsize=(7.5, 4.2), layout="constrained")
@@ -142,7 +148,7 @@ def draw_sizes(sizes: list[dict[str, Any]], path: Path) -> None:
         yscale="log",
         xlabel="minutes of training",
         ylabel="held-out perplexity",
-        title="Sizes tried: level rate (line), after its fall (dot)",
+        title="Sizes tried: constant learning rate (line), after the decay (dot)",
     )
     _tidy(axes, [200, 250, 300, 400, 500])
     axes.legend(frameon=False)
@@ -165,7 +171,7 @@ def draw_run(lines: list[dict[str, Any]], path: Path) -> None:
         yscale="log",
         xlabel="million tokens",
         ylabel="held-out perplexity",
-        title="The run of the model that ships",
+        title="Training of the English model",
     )
     _tidy(axes, [100, 120, 150, 200, 250, 300, 400, 500])
     axes.legend(frameon=False)
@@ -174,7 +180,7 @@ def draw_run(lines: list[dict[str, Any]], path: Path) -> None:
 
 
 def draw_layers(results: dict[str, Any], path: Path) -> None:
-    """Draw what each layer knows of tags and of senses, beside guesses without it."""
+    """Draw the accuracy of each layer for tags and senses, and baselines."""
     from matplotlib import pyplot  # noqa: PLC0415
 
     tags = {score["name"]: 100 * score["test"]["overall"] for score in results["tags"]}
@@ -192,7 +198,7 @@ def draw_layers(results: dict[str, Any], path: Path) -> None:
         layers = [name for name in values if name.startswith("layer ")]
         axes.bar(layers, [values[name] for name in layers], color=BLUE, width=0.6)
         for name, style in zip(baselines, ("--", ":"), strict=True):
-            axes.axhline(values[name], color=ORANGE, linestyle=style, label=name)
+            axes.axhline(values[name], color=ORANGE, linestyle=style, label=TITLES.get(name, name))
         shown = [values[name] for name in (*layers, *baselines)]
         axes.set(title=title, ylim=(min(shown) - 3, max(shown) + 2))
         _hide_frame(axes)
@@ -220,7 +226,7 @@ def _hide_frame(axes: Any) -> None:
 
 
 def main() -> None:
-    """Write tables and pictures."""
+    """Write tables and plots."""
     tables = make_tables()
     PAGE.write_text(fill(PAGE.read_text(), tables))
     (MODEL / "README.md").write_text(fill(CARD.read_text(), tables))
@@ -247,7 +253,7 @@ def make_tables() -> dict[str, str]:
 
 
 def read_json(name: str) -> Any:
-    """Read a file of figures."""
+    """Read a file of results."""
     return json.loads((FOLDER / name).read_text())
 
 

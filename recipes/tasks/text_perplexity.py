@@ -10,10 +10,10 @@ from itertools import chain
 from pathlib import Path
 
 from elmore.config import StatePolicy
+from elmore.lm.language_model import load_language_model
 from elmore.lm.perplexity import measure_losses
 from elmore.tasks.fit.model import make_task
 from elmore.tasks.fit.settings import load_settings
-from elmore.weights.language_model import load_language_model
 
 # Of development data; perplexity then moves by few percent with more.
 MAX_TOKENS = 15_000

@@ -1,9 +1,9 @@
-"""Put what comparisons found into docs/tasks.md, and their reports beside it.
+"""Write the results of comparisons into docs/tasks.md, and copy their reports to docs/tasks.
 
     python -m recipes.tasks.write_page comparisons
 
-Reads comparisons/NAME/report.json for every name of TASKS that is there; without an argument, those
-that docs/tasks has.
+Reads comparisons/NAME/report.json for every name in TASKS, as far as they exist. Without an
+argument, it reads the reports in docs/tasks.
 """
 
 import json
@@ -77,9 +77,9 @@ TASKS = {
 
 
 def collect(folder: Path) -> None:
-    """Copy the reports of comparisons; of paths, which tell of one machine, the names are kept.
+    """Copy the reports of comparisons, with file names in place of paths.
 
-    Runs of NAME_more, such as those on parts of the training data, go to those of NAME.
+    Runs of NAME_more, such as those on parts of the training data, are added to those of NAME.
     """
     FOLDER.mkdir(exist_ok=True)
     for name in TASKS:
@@ -90,7 +90,7 @@ def collect(folder: Path) -> None:
         whole = reports[0]
         for report in reports[1:]:
             if difference := find_difference(whole, report):
-                raise SystemExit(f"{name}: reports differ in {difference}; make one anew")
+                raise SystemExit(f"{name}: reports differ in {difference}; rerun one of them")
         runs = {
             (run["variant"], run["share"], run["seed"]): run
             for report in reports
@@ -105,7 +105,7 @@ def collect(folder: Path) -> None:
 
 
 def find_difference(report: dict[str, Any], other: dict[str, Any]) -> str | None:
-    """Return what keeps runs of two reports from standing in one table, if anything does."""
+    """Return what makes the runs of two reports incomparable, if anything."""
     if report["elmo_fingerprint"] != other["elmo_fingerprint"]:
         return "the biLM"
     for part in ("dev", "test"):
@@ -115,7 +115,7 @@ def find_difference(report: dict[str, Any], other: dict[str, Any]) -> str | None
         others = other["settings"].get(section)
         if not isinstance(values, dict) or not isinstance(others, dict):
             continue  # the kind
-        # A setting that was added since has its usual value in the older one.
+        # A setting that an older report lacks had its default value.
         for name in values.keys() & others.keys() - {"seed", "checkpoint_minutes"}:
             pair = values[name], others[name]
             if name == "file":
@@ -126,12 +126,12 @@ def find_difference(report: dict[str, Any], other: dict[str, Any]) -> str | None
 
 
 def find_cells(comparison: Comparison, *, share: float = 1.0) -> dict[str, Cell]:
-    """Return what each variant came to on all training examples, by its name."""
+    """Return the result of each variant with this share of the training examples, by name."""
     return {cell.variant: cell for cell in summarize(comparison) if cell.share == share}
 
 
 def show_gains(found: dict[str, Comparison]) -> str:
-    """Show a row a task: with ELMo at the input, without it, and the paper's."""
+    """Show one row per task: without ELMo, with ELMo at the input, and the paper."""
     majority: dict[str, float] = read_figures("majority.json")
     rows = []
     for name, comparison in found.items():
@@ -152,20 +152,20 @@ def show_gains(found: dict[str, Comparison]) -> str:
                 paper,
             ]
         )
-    header = ["task", "trained on", "majority", "without", "ELMo"]
-    header += ["gain (95 %)", "of errors", "the paper"]
+    header = ["task", "training examples", "majority", "without", "ELMo"]
+    header += ["gain (95 %)", "errors removed", "paper"]
     return write_table(header, rows)
 
 
 def read_figures(name: str) -> dict[str, Any]:
-    """Return what another script of this recipe found, if it was run."""
+    """Return the results of another script of this recipe, or nothing if it was not run."""
     path = FOLDER / name
     found: dict[str, Any] = json.loads(path.read_text()) if path.is_file() else {}
     return found
 
 
 def show_texts(found: dict[str, Comparison]) -> str:
-    """Show how strange each task's text is to the biLM, the most familiar first."""
+    """Show the biLM's perplexity on the text of each task, lowest first."""
     figures = read_figures("perplexity.json")
     rows = []
     for name, text in sorted(figures.items(), key=lambda item: item[1]["perplexity"]):
@@ -181,17 +181,17 @@ def show_texts(found: dict[str, Comparison]) -> str:
                 format_percent(gain.error_share),
             ]
         )
-    header = ["text of", "perplexity", "words it does not know", "errors that ELMo removes"]
+    header = ["task", "perplexity of its text", "outside the vocabulary", "errors removed"]
     return write_table(header, rows)
 
 
 def show_mean(cell: Cell | None) -> str:
-    """Write a score with its deviation, if there is one."""
+    """Format a score with its deviation, if there is one."""
     return NOTHING if cell is None else format_mean(cell.mean, cell.deviation, digits=1)
 
 
 def show_variants(found: dict[str, Comparison], variants: dict[str, str], *, need: str) -> str:
-    """Show a row for each task that a variant was tried on, a column for each variant tried."""
+    """Show one row per task that has the needed variant, and one column per variant."""
     tried = {name: cells for name in found if need in (cells := find_cells(found[name]))}
     variants = {
         key: title
@@ -203,12 +203,12 @@ def show_variants(found: dict[str, Comparison], variants: dict[str, str], *, nee
         rows.append([TASKS[name].title, *(show_mean(cells.get(key)) for key in variants)])
         paper = find_paper(TASKS[name], variants)
         if paper is not None:
-            rows.append(["the paper's", *paper])
+            rows.append(["paper", *paper])
     return write_table(["", *variants.values()], rows)
 
 
 def find_paper(task: MeasuredTask, variants: dict[str, str]) -> list[str] | None:
-    """Return the paper's row, if it has one for these variants."""
+    """Return the row of the paper, if it has these variants."""
     known = {}
     if "top" in variants and task.paper_layers:
         known = dict(zip(("without", "top", "input"), task.paper_layers, strict=True))
@@ -220,14 +220,14 @@ def find_paper(task: MeasuredTask, variants: dict[str, str]) -> list[str] | None
 LAYERS = {
     "without": "without",
     "top": "top layer",
-    "average": "plain average",
+    "average": "mean of layers",
     "input": "learned mix",
 }
 PLACES = {"without": "without", "input": "input", "both": "both", "output": "output"}
 
 
 def show_domains(found: dict[str, Comparison]) -> str:
-    """Show what it changes that the biLM reads the task's text first."""
+    """Show the effect of fine-tuning the biLM on the task's text first."""
     rows = []
     for name, comparison in found.items():
         cells = find_cells(comparison)
@@ -236,12 +236,12 @@ def show_domains(found: dict[str, Comparison]) -> str:
         numbers = [f"{comparison.perplexity[when]:.0f}" for when in ("before", "after")]
         scores = [show_mean(cells[variant]) for variant in ("without", "input", "domain")]
         rows.append([TASKS[name].title, *numbers, *scores])
-    header = ["", "perplexity before", "after", "without", "ELMo", "ELMo that read it"]
+    header = ["", "perplexity before", "after", "without", "ELMo", "ELMo, fine-tuned"]
     return write_table(header, rows)
 
 
 def show_shares(found: dict[str, Comparison]) -> str:
-    """Show scores by amount of training data, of tasks that have more than one."""
+    """Show scores by amount of training data, for tasks with more than one amount."""
     rows = []
     for name, comparison in found.items():
         if len(comparison.shares) < 2:
@@ -261,11 +261,11 @@ def show_shares(found: dict[str, Comparison]) -> str:
                     format_signed(gain.points, digits=1),
                 ]
             )
-    return write_table(["task", "trained on", "without", "ELMo", "gain"], rows)
+    return write_table(["task", "training examples", "without", "ELMo", "gain"], rows)
 
 
 def show_costs(found: dict[str, Comparison]) -> str:
-    """Show how long a training took, of each task."""
+    """Show how long training took, for each task."""
     rows = []
     for name, comparison in found.items():
         for variant in ("without", "input"):
@@ -274,11 +274,11 @@ def show_costs(found: dict[str, Comparison]) -> str:
             epochs = sum(len(run.curve) for run in runs) / len(runs)
             weights = f"{runs[0].num_parameters / 1e6:.2f}M"
             rows.append([TASKS[name].title, variant, weights, f"{epochs:.0f}", f"{minutes:.1f}"])
-    return write_table(["task", "variant", "weights", "epochs", "minutes"], rows)
+    return write_table(["task", "variant", "parameters", "epochs", "minutes"], rows)
 
 
 def draw_mixes(found: dict[str, Comparison], path: Path) -> None:
-    """Draw what each layer has of the mix, a row a task and place (the paper's figure 2)."""
+    """Draw the weight of each layer in the mix, one row per task and place (as in figure 2)."""
     rows: list[tuple[str, LayerRow]] = []
     for name, comparison in found.items():
         for row in find_layer_rows(comparison, share=1.0):
@@ -301,7 +301,7 @@ def draw_mixes(found: dict[str, Comparison], path: Path) -> None:
 
 
 def read_reports() -> dict[str, Comparison]:
-    """Return the comparisons that were made, by name."""
+    """Return the stored comparisons, by name."""
     paths = {name: FOLDER / f"{name}.json" for name in TASKS}
     found = {name: read_comparison(path) for name, path in paths.items() if path.is_file()}
     return {name: comparison for name, comparison in found.items() if is_paired(comparison)}
@@ -316,7 +316,7 @@ def is_paired(comparison: Comparison) -> bool:
 
 
 def make_tables(found: dict[str, Comparison]) -> dict[str, str]:
-    """Return all tables of the page, by the names of their places."""
+    """Return all tables of the page, by name."""
     return {
         "gains": show_gains(found),
         "texts": show_texts(found),
@@ -329,7 +329,7 @@ def make_tables(found: dict[str, Comparison]) -> dict[str, str]:
 
 
 def main() -> None:
-    """Collect, and write the page and its pictures."""
+    """Collect the reports, and write the page and its plots."""
     if len(sys.argv) > 1:
         collect(Path(sys.argv[1]))
     found = read_reports()

@@ -2,8 +2,8 @@
 
 >>> import elmore
 >>> embedder = elmore.load()
->>> [vectors.shape for vectors in embedder.embed(["The bank of the river.", "A bank."])]
-[(6, 512), (3, 512)]
+>>> embedder.embed("The bank of the river.").shape
+(6, 512)
 """
 
 from importlib import import_module
@@ -12,12 +12,22 @@ from typing import TYPE_CHECKING, Any
 from elmore.errors import ElmoreError
 
 if TYPE_CHECKING:
+    from elmore.api import (
+        evaluate,
+        fit,
+        load_task,
+        neighbors,
+        predict,
+        prepare,
+        pretrain,
+    )
+    from elmore.corpus.corpus import open_corpus
     from elmore.embed.elmo import Elmo
     from elmore.embed.embedder import Embedder, load
     from elmore.embed.job import embed_to_file
     from elmore.embed.vector_file import read_vectors
+    from elmore.lm.language_model import LanguageModel
     from elmore.model.scalar_mix import ScalarMix
-    from elmore.tasks.fit.folder import load_task_model
     from elmore.weights.elmo_model import ElmoModel
     from elmore.weights.loading import load_model
 
@@ -28,11 +38,19 @@ __all__ = [
     "ElmoModel",
     "ElmoreError",
     "Embedder",
+    "LanguageModel",
     "ScalarMix",
     "embed_to_file",
+    "evaluate",
+    "fit",
     "load",
     "load_model",
-    "load_task_model",
+    "load_task",
+    "neighbors",
+    "open_corpus",
+    "predict",
+    "prepare",
+    "pretrain",
     "read_vectors",
 ]
 
@@ -41,16 +59,27 @@ _HOMES = {
     "Elmo": "elmore.embed.elmo",
     "ElmoModel": "elmore.weights.elmo_model",
     "Embedder": "elmore.embed.embedder",
+    "LanguageModel": "elmore.lm.language_model",
     "ScalarMix": "elmore.model.scalar_mix",
     "embed_to_file": "elmore.embed.job",
+    "evaluate": "elmore.api",
+    "fit": "elmore.api",
     "load": "elmore.embed.embedder",
     "load_model": "elmore.weights.loading",
-    "load_task_model": "elmore.tasks.fit.folder",
+    "load_task": "elmore.api",
+    "neighbors": "elmore.api",
+    "open_corpus": "elmore.corpus.corpus",
+    "predict": "elmore.api",
+    "prepare": "elmore.api",
+    "pretrain": "elmore.api",
     "read_vectors": "elmore.embed.vector_file",
 }
+# Earlier names, still understood.
+_OLD_NAMES = {"load_task_model": "load_task"}
 
 
 def __getattr__(name: str) -> Any:
+    name = _OLD_NAMES.get(name, name)
     if name not in _HOMES:
         raise AttributeError(f"module 'elmore' has no attribute {name!r}")
     return getattr(import_module(_HOMES[name]), name)

@@ -22,7 +22,9 @@ def test_an_error_is_that_of_the_worst_token_and_of_the_mean(monkeypatch):
     errors = stored_precision.compare_layers(rounded, exact, SENTENCES)
     wanted: list[tuple[float, float]] = []
     for sentence in SENTENCES:
-        (ours,), (theirs,) = (Embedder(model).layers([sentence]) for model in (rounded, exact))
+        (ours,), (theirs,) = (
+            Embedder(model).embed([sentence], layers="all") for model in (rounded, exact)
+        )
         for a, b in zip(ours[2].astype(float), theirs[2].astype(float), strict=True):
             difference = float(sum((a - b) ** 2) ** 0.5 / sum(b**2) ** 0.5)
             wanted.append((difference, float(np.dot(a, b) / (a @ a * (b @ b)) ** 0.5)))
@@ -40,7 +42,7 @@ def test_from_a_model_to_its_tables(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["stored_precision", *map(str, command)])
     stored_precision.main()
     printed = capsys.readouterr().out
-    assert "The weights before that are f32" in printed
+    assert "The original weights are f32" in printed
     lines = [line.strip("| ").split(" | ") for line in printed.splitlines() if "|" in line]
     assert [line[:2] for line in lines[2:8]] == [
         [store, str(layer)] for store in ("f16", "bf16") for layer in range(3)

@@ -6,8 +6,8 @@ import pytest
 
 import elmore
 from elmore.config import About, Store
+from elmore.lm.language_model import load_language_model
 from elmore.weights.elmo_model import ElmoModel
-from elmore.weights.language_model import load_language_model
 from elmore.weights.loading import load_model
 from elmore.weights.model_folder import find_store
 from tests import tiny

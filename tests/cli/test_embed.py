@@ -32,7 +32,7 @@ def test_embeds_a_file_of_tokens(folder, elmore_command, state):
     )
     assert (result.status, result.out) == (0, "")
     embedder = Embedder(tiny.model(scale=0.4), state=state)
-    wanted = list(embedder.stream(SENTENCES, mix="all"))
+    wanted = list(embedder.stream(SENTENCES, layers="all"))
     with h5py.File("vectors.h5") as file:
         assert list(file)[:3] == ["0", "1", "2"]
         for number, vectors in enumerate(wanted):
@@ -150,7 +150,7 @@ def test_an_untrained_model_is_said_to_be_untrained(folder, elmore_command):
         ((".", "--out", "v.h5"), ". is a folder"),
         (("sentences.txt", "--out", "v.txt"), "choose one of .h5, .hdf5, .parquet, .npz"),
         (("sentences.txt", "--out", "v.h5", "--model", "none/"), "no model at 'none/'"),
-        (("sentences.txt", "--out", "v.h5", "--layers", "9"), "a number from 0 to 2"),
+        (("sentences.txt", "--out", "v.h5", "--layers", "9"), "a layer number from 0 to 2"),
         (("x" * 300, "--out", "v.h5"), "File name too long"),
         (("sentences.txt", "--out", "v.h5", "--options", "o.json"), "name a model"),
         (("sentences.txt", "--out", "v.h5", "--device", "nowhere"), "device 'nowhere'"),

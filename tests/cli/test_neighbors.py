@@ -55,4 +55,4 @@ def test_a_word_that_occurs_once_has_no_pair(text, elmore_command):
 def test_all_layers_cannot_be_compared(text, elmore_command):
     result = elmore_command("neighbors", "bank", text, "--layers", "all")
     assert result.status == 2
-    assert "one vector a token" in result.err
+    assert "one vector per token" in result.err

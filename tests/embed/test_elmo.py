@@ -3,7 +3,9 @@ import pytest
 import torch
 from torch.testing import assert_close
 
+import elmore
 from elmore.embed.elmo import Elmo
+from elmore.embed.embedder import Embedder
 from elmore.errors import ConfigError, DataError, ModelError
 from elmore.weights.loading import load_model
 from tests import reference, tiny
@@ -193,7 +195,7 @@ def test_tokenized_sentences_do_as_well_as_their_batch():
 
 @pytest.mark.parametrize("given", [None, 3, tiny.byte_config(), torch.nn.Linear(1, 1)])
 def test_what_is_no_model_is_named(given):
-    with pytest.raises(ConfigError, match=r"where a model was wanted; give load_model"):
+    with pytest.raises(ConfigError, match=r"a model was expected; give what elmore\.load"):
         Elmo(given)
 
 
@@ -211,8 +213,8 @@ def test_what_are_no_sentences_is_named():
     with pytest.raises(ConfigError, match=r"biLM alone.*Elmo\(model\).*model\.batch"):
         Elmo(model.bilm)([["a", "list"]])
     elmo = Elmo(model)
-    for given in ("one string", torch.zeros(2, 3), None, 5):
-        with pytest.raises(DataError, match="where sentences were wanted; give lists of tokens"):
+    for given in ("one string", None, 5):
+        with pytest.raises(DataError, match="where sentences were expected; give lists of tokens"):
             elmo(given)
     with pytest.raises(DataError, match="where a list of tokens was wanted"):
         elmo(["a string in a list"])
@@ -221,3 +223,32 @@ def test_what_are_no_sentences_is_named():
             elmo(given)
         with pytest.raises(DataError, match="must be a str"):
             model.batch(given)
+
+
+def test_an_embedder_goes_into_elmo(tmp_path):
+    tiny.model().save_pretrained(tmp_path / "model")
+    wanted = Elmo(tiny.model(), dropout=0.0)(SENTENCES).representations[0]
+    for given in (elmore.load(tmp_path / "model"), Embedder(tiny.model())):
+        assert torch.equal(Elmo(given, dropout=0.0)(SENTENCES).representations[0], wanted)
+
+
+def test_padded_character_ids_are_read_as_their_tokens_are():
+    model = tiny.model()
+    elmo = Elmo(model, dropout=0.0)
+    longest = max(map(len, SENTENCES))
+    ids = torch.zeros(len(SENTENCES), longest, 9, dtype=torch.int64)
+    for row, sentence in enumerate(SENTENCES):
+        for column, token in enumerate(sentence):
+            ids[row, column] = 1 + torch.from_numpy(model.speller.alphabet.spell(token))
+    wanted, found = elmo(SENTENCES), elmo(ids)
+    assert torch.equal(found.representations[0], wanted.representations[0])
+    assert torch.equal(found.mask, wanted.mask)
+    for wrong, message in (
+        (ids[0], "shape"),
+        (ids.float(), "torch.float32"),
+        (ids[:, :, :5], r"\(sentences, tokens, 9\)"),
+        (torch.cat([torch.zeros_like(ids[:, :1]), ids], dim=1), "after padding"),
+        (ids + 300 * (ids > 0), "from 1 to 261"),
+    ):
+        with pytest.raises(DataError, match=message):
+            elmo(wrong)

@@ -43,14 +43,14 @@ def assert_close(found, wanted):
 def test_policy_reset_begins_every_sentence_anew(model):
     sentences = [sentence for row in ROWS for sentence in row]
     wanted = [layers for (layers,) in expect(model, [[s] for s in sentences], carry=False)]
-    assert_close(Embedder(model).layers(sentences), wanted)
+    assert_close(Embedder(model).embed(sentences, layers="all"), wanted)
 
 
 def test_policy_stream_takes_a_call_for_a_batch_of_rows(model):
     embedder = Embedder(model, state="stream")
     wanted = expect(model, ROWS, carry=True)
     for step in range(4):
-        found = embedder.layers([row[step] for row in ROWS])
+        found = embedder.embed([row[step] for row in ROWS], layers="all")
         assert_close(found, [row[step] for row in wanted])
 
 
@@ -59,8 +59,8 @@ def test_policy_stream_takes_rows_dealt_out_in_turn(model):
     wanted = [
         layers for step in zip(*expect(model, ROWS, carry=True), strict=True) for layers in step
     ]
-    assert_close(Embedder(model, state="stream").layers(dealt, rows=3), wanted)
-    found = Embedder(model, state="stream", tokens_per_batch=2).stream(dealt, mix="all", rows=3)
+    assert_close(Embedder(model, state="stream").embed(dealt, rows=3, layers="all"), wanted)
+    found = Embedder(model, state="stream", tokens_per_batch=2).stream(dealt, layers="all", rows=3)
     assert_close(list(found), wanted)
 
 
@@ -68,10 +68,10 @@ def test_policy_stream_is_one_row_for_an_iterable(model):
     row = ROWS[0] + ROWS[1]
     (wanted,) = expect(model, [row], carry=True)
     embedder = Embedder(model, state="stream", tokens_per_batch=3)
-    assert_close(list(embedder.stream(iter(row), mix="all")), wanted)
-    assert not np.allclose(next(embedder.stream(row[:1], mix="all")), wanted[0], atol=1e-4)
+    assert_close(list(embedder.stream(iter(row), layers="all")), wanted)
+    assert not np.allclose(next(embedder.stream(row[:1], layers="all")), wanted[0], atol=1e-4)
     embedder.reset_state()
-    assert_close([next(embedder.stream(row[:1], mix="all"))], wanted[:1])
+    assert_close([next(embedder.stream(row[:1], layers="all"))], wanted[:1])
 
 
 @pytest.mark.parametrize("budget", [1, 4, 1000])
@@ -87,15 +87,15 @@ def test_policy_document_forgets_at_an_empty_sentence(model, budget):
         sentences += [*document, []]
         wanted += [*layers, np.empty((3, 0, 10))]
     embedder = Embedder(model, state="document", tokens_per_batch=budget)
-    assert_close(embedder.layers(sentences), wanted)
-    assert_close(embedder.layers(sentences), wanted)  # a call begins a document
+    assert_close(embedder.embed(sentences, layers="all"), wanted)
+    assert_close(embedder.embed(sentences, layers="all"), wanted)  # a call begins a document
 
 
 def test_policy_document_gives_the_bits_of_the_document_alone(model):
     document = [["a", "b"], ["c"], ["a"] * 20]
-    alone = Embedder(model, state="document").layers(document)
-    among = Embedder(model, state="document", tokens_per_batch=9).layers(
-        [*ROWS[1], [], *document, [], *ROWS[2]]
+    alone = Embedder(model, state="document").embed(document, layers="all")
+    among = Embedder(model, state="document", tokens_per_batch=9).embed(
+        [*ROWS[1], [], *document, [], *ROWS[2]], layers="all"
     )
     for left, right in zip(alone, among[5:8], strict=True):
         assert left.tobytes() == right.tobytes()
@@ -118,52 +118,64 @@ def test_odd_tokens_are_tokens(model):
 def test_mixes(model):
     embedder = Embedder(model)
     sentence = [["the", "bank", "of"]]
-    layers = embedder.layers(sentence)[0]
+    layers = embedder.embed(sentence, layers="all")[0]
     np.testing.assert_allclose(embedder.embed(sentence)[0], layers.mean(axis=0), atol=1e-6)
-    assert np.array_equal(embedder.embed(sentence, mix="top")[0], layers[2])
-    assert np.array_equal(embedder.embed(sentence, mix=1)[0], layers[1])
+    assert np.array_equal(embedder.embed(sentence, layers="top")[0], layers[2])
+    assert np.array_equal(embedder.embed(sentence, layers=1)[0], layers[1])
     weights = [0.3, -1.0, 2.0]
     mix = ScalarMix(num_layers=3, initial_weights=weights)
     with torch.no_grad():
         mix.scale.fill_(2.5)
     wanted = reference.scalar_mix(layers, weights=np.array(weights), gamma=2.5)
-    np.testing.assert_allclose(embedder.embed(sentence, mix=mix)[0], wanted, atol=1e-6)
-    given = embedder.embed(sentence, mix=ScalarMix.from_weights([0.2, 0.3, 0.5]))[0]
+    np.testing.assert_allclose(embedder.embed(sentence, layers=mix)[0], wanted, atol=1e-6)
+    given = embedder.embed(sentence, layers=ScalarMix.from_weights([0.2, 0.3, 0.5]))[0]
     wanted = np.tensordot([0.2, 0.3, 0.5], layers.astype(np.float64), axes=1)
     np.testing.assert_allclose(given, wanted, atol=1e-6)
 
 
-@pytest.mark.parametrize("mix", [[0, 1, 2], (0.2, 0.3, 0.5), np.ones(3), torch.ones(3)])
-def test_a_plain_list_is_refused_as_ambiguous(model, mix):
-    wanted = r"ScalarMix.from_weights.*initial_weights.*layers\(\)"
+@pytest.mark.parametrize("layers", [[2, 0], (2, 0), np.array([2, 0]), torch.tensor([2, 0]), "2,0"])
+def test_a_list_is_layer_numbers(model, layers):
+    embedder = Embedder(model)
+    (every,) = embedder.embed([["the", "bank"]], layers="all")
+    (found,) = embedder.embed([["the", "bank"]], layers=layers)
+    assert np.array_equal(found, every[[2, 0]])
+    assert str(embedder.choose_layers(layers)) == "2,0"
+    assert embedder.embed([[]], layers=layers)[0].shape == (2, 0, 10)
+
+
+@pytest.mark.parametrize("layers", [[1.0, 2.0, 3.0], (0.2, 0.3, 0.5), np.ones(3), torch.ones(3)])
+def test_a_list_of_weights_is_refused_with_what_to_write(model, layers):
+    wanted = r"list must hold layer numbers.*ScalarMix\.from_weights.*initial_weights"
     for use in (
-        lambda: Embedder(model, mix=mix),
-        lambda: Embedder(model).embed([["a"]], mix=mix),
-        lambda: elmore.load(tiny.TRAINED_MODEL, mix=mix),
+        lambda: Embedder(model, layers=layers),
+        lambda: Embedder(model).embed([["a"]], layers=layers),
+        lambda: elmore.load(tiny.TRAINED_MODEL, layers=layers),
     ):
         with pytest.raises(ConfigError, match=wanted):
             use()
 
 
 def test_a_normalizing_mix_looks_at_one_sentence_at_a_time(model):
-    mix = ScalarMix(num_layers=3, normalizes=True)
-    embedder = Embedder(model, mix=mix)
+    layers = ScalarMix(num_layers=3, normalizes=True)
+    embedder = Embedder(model, layers=layers)
     alone = embedder.embed([["the", "bank"]])[0]
     assert np.array_equal(alone, embedder.embed([["x"] * 9, ["the", "bank"]])[1])
 
 
 def test_a_normalizing_mix_is_that_of_the_formula_markers_included(model):
-    mix = ScalarMix(num_layers=3, normalizes=True, initial_weights=[1.0, 0.0, -1.0])
+    layers = ScalarMix(num_layers=3, normalizes=True, initial_weights=[1.0, 0.0, -1.0])
     sentence = ["the", "bank"]
     flat = model.bilm(model.batch([sentence])).layers.detach().numpy()
     weights = np.array([1.0, 0.0, -1.0])
     wanted = reference.scalar_mix(flat, weights=weights, gamma=1.0, layer_norm=True)[1:-1]
-    np.testing.assert_allclose(Embedder(model).embed([sentence], mix=mix)[0], wanted, atol=1e-5)
+    np.testing.assert_allclose(
+        Embedder(model).embed([sentence], layers=layers)[0], wanted, atol=1e-5
+    )
 
 
 def test_the_callers_mix_is_left_as_it_is(model):
     mix = ScalarMix(num_layers=3, dropout=0.5)
-    embedder = Embedder(model, mix=mix)
+    embedder = Embedder(model, layers=mix)
     first = embedder.embed([["the", "bank"]])[0]
     assert np.array_equal(first, embedder.embed([["the", "bank"]])[0])
     assert mix.training
@@ -186,9 +198,11 @@ def test_a_mix_is_named_in_full():
 
 
 def test_load_passes_its_settings_on():
-    embedder = elmore.load(mix=np.int64(1), state="document", language="zh")
+    embedder = elmore.load(layers=np.int64(1), state="document", language="zh")
     assert embedder.embed([["a"]])[0].shape == (1, 48)
-    assert np.array_equal(embedder.embed([["a"]])[0], elmore.load().layers([["a"]])[0][1])
+    assert np.array_equal(
+        embedder.embed([["a"]])[0], elmore.load().embed([["a"]], layers="all")[0][1]
+    )
     assert (embedder.state, embedder.language) == ("document", "zh")
 
 
@@ -197,9 +211,9 @@ def test_stream_state_does_not_run_ahead_of_the_reader(model):
     (wanted,) = expect(model, [sentences], carry=True)
     embedder = Embedder(model, state="stream")
     source = iter(sentences)
-    stream = embedder.stream(source, mix="all")
+    stream = embedder.stream(source, layers="all")
     first = [next(stream), next(stream)]
-    rest = list(embedder.stream(source, mix="all"))
+    rest = list(embedder.stream(source, layers="all"))
     assert_close([*first, *rest], wanted)
 
 
@@ -218,15 +232,16 @@ def test_arrays_are_single_precision_whatever_the_model_is(dtype):
 
 
 @pytest.mark.parametrize(
-    "mix",
+    "layers",
     [
-        *("bottom", 3, -1, "3", "0,1", [1.0, 2.0], True, 1.5, ["a", "b", "c"], b"top"),
+        *("bottom", 3, -1, "3", "0,3", "0,", [1.0, 2.0], True, 1.5, ["a", "b", "c"], b"top"),
+        *([], [1, 1], [0, 3], [True], [[0]]),
         *({}, ScalarMix(num_layers=2)),
     ],
 )
-def test_a_mix_that_cannot_be_is_refused_when_loading(model, mix):
+def test_a_mix_that_cannot_be_is_refused_when_loading(model, layers):
     with pytest.raises(ConfigError, match="layer"):
-        Embedder(model, mix=mix)
+        Embedder(model, layers=layers)
 
 
 def test_sentence_vectors_count_tokens_only(model):
@@ -263,8 +278,12 @@ def test_a_long_sentence_is_whole_up_to_the_limit_and_refused_beyond(model):
 
 def test_mistakes_are_named(model):
     embedder = Embedder(model)
-    with pytest.raises(DataError, match=r"give \[sentence\]"):
-        embedder.embed("one string")
+    with pytest.raises(DataError, match="a list of sentences was expected"):
+        embedder.embed(3)
+    with pytest.raises(DataError, match="a list of sentences was expected"):
+        embedder.stream("one string")
+    with pytest.raises(ConfigError, match="numpy, torch"):
+        embedder.embed("a", output="jax")
     with pytest.raises(DataError, match="int"):
         embedder.embed([["a", 3]])
     with pytest.raises(ConfigError, match="reset, document, stream"):
@@ -272,7 +291,7 @@ def test_mistakes_are_named(model):
     with pytest.raises(ConfigError, match="mean, max"):
         embedder.sentence_vectors([["a"]], pool="median")
     with pytest.raises(ConfigError, match="rows is 0"):
-        embedder.layers([["a"]], rows=0)
+        embedder.embed([["a"]], rows=0, layers="all")
     with pytest.raises(DataError, match="'one sentence' where a list of tokens"):
         next(embedder.windows(["one sentence"]))
     with pytest.raises(DataError, match="where a list of tokens"):
@@ -286,6 +305,105 @@ def test_mistakes_are_named(model):
         Embedder(model, tokens_per_batch="5")
     with pytest.raises(ElmoreError, match="name a model"):
         elmore.load(options="options.json")
+
+
+def test_one_string_is_one_sentence_and_gives_one_array(model):
+    embedder = Embedder(model)
+    (wanted,) = embedder.embed([["A", "bank", "."]])
+    assert np.array_equal(embedder.embed("A bank."), wanted)
+    assert np.array_equal(embedder("A bank ."), wanted)
+    assert np.array_equal(embedder.embed("A bank .", tokenized=True), wanted)
+    assert embedder.embed("A bank.", tokenized=True).shape == (2, 10)
+    assert embedder.embed("").shape == (0, 10)
+    assert np.array_equal(embedder.sentence_vectors("A bank."), wanted.mean(axis=0))
+
+
+def test_a_list_of_strings_is_sentences_unless_it_is_tokenized(model):
+    embedder = Embedder(model)
+    listed = ["A", "bank", "."]
+    assert [array.shape for array in embedder.embed(listed)] == [(1, 10)] * 3
+    (wanted,) = embedder.embed([listed])
+    assert np.array_equal(embedder.embed(listed, tokenized=True), wanted)
+    (found,) = embedder.embed([listed], tokenized=True)
+    assert np.array_equal(found, wanted)
+    assert embedder.embed([], tokenized=True) == []
+
+
+def test_tensors_are_the_arrays_and_can_be_trained_on(model):
+    embedder = Embedder(model)
+    sentences = [["A", "bank"], [], ["."]]
+    arrays = embedder.embed(sentences, layers="all")
+    tensors = embedder.embed(sentences, layers="all", output="torch")
+    for tensor, array in zip(tensors, arrays, strict=True):
+        assert np.array_equal(tensor.numpy(), array)
+        assert tensor.device == embedder.device
+    weight = torch.ones(10, requires_grad=True)
+    (tensors[0] @ weight).sum().backward()
+    assert weight.grad is not None
+
+
+def test_sentence_vectors_of_any_layer(model):
+    embedder = Embedder(model)
+    layers = embedder.embed([["A", "bank"]], layers="all")[0]
+    for layer in (0, 2):
+        pooled = embedder.sentence_vectors([["A", "bank"]], layers=layer)
+        np.testing.assert_allclose(pooled[0], layers[layer].mean(axis=0), atol=1e-6)
+    with pytest.raises(ConfigError, match="one vector per token"):
+        embedder.sentence_vectors([["A"]], layers=[0, 1])
+
+
+def test_progress_is_shown_where_asked_for(model, capsys):
+    Embedder(model).embed([["A"], ["bank"]], progress=True)
+    assert "2/2 sentences" in capsys.readouterr().out
+    Embedder(model).embed([["A"]])
+    assert capsys.readouterr().out == ""
+
+
+def test_tokens_are_those_that_are_embedded(model):
+    embedder = Embedder(model)
+    assert embedder.tokenize("It isn't.") == ["It", "is", "n't", "."]
+    assert embedder.tokenize(["A bank.", ""]) == [["A", "bank", "."], []]
+
+
+def test_a_repr_says_what_it_is(model):
+    shown = repr(Embedder(model, layers="top", state="document"))
+    assert shown.startswith("<Embedder ")
+    for part in ("3 layers of 10", "layers='top'", "state='document'", "precision='f32'", "cpu"):
+        assert part in shown
+
+
+def test_a_loaded_embedder_saves_scores_and_fills_gaps(tmp_path):
+    embedder = elmore.load()
+    embedder.save(tmp_path / "copy")
+    copied = elmore.load(tmp_path / "copy")
+    assert np.array_equal(copied.embed("the bank"), embedder.embed("the bank"))
+    one, (again, other) = copied.score("the bank"), embedder.score(["the bank", "bank the"])
+    assert one == again
+    assert one.forward_total > other.forward_total
+    words = embedder.fill("she sat on the ___ of the river .", top=3)
+    assert len(words) == 3
+    with pytest.raises(ElmoreError, match="in memory"):
+        Embedder(tiny.model()).score("a")
+
+
+def test_an_embedder_without_an_lm_head_saves_what_it_has(tmp_path):
+    tiny.model().save_pretrained(tmp_path / "plain")
+    embedder = elmore.load(tmp_path / "plain")
+    embedder.save(tmp_path / "copy")
+    assert elmore.load(tmp_path / "copy").model.fingerprint() == embedder.model.fingerprint()
+    Embedder(tiny.model()).save(tmp_path / "memory")
+    assert elmore.load(tmp_path / "memory").model.fingerprint() == embedder.model.fingerprint()
+    with pytest.raises(ElmoreError, match="has no softmax"):
+        embedder.score("a")
+
+
+def test_an_embedder_can_be_moved(model):
+    embedder = elmore.load()
+    wanted = embedder.embed("the bank")
+    assert embedder.to("cpu") is embedder
+    assert np.array_equal(embedder.embed("the bank"), wanted)
+    with pytest.raises(ConfigError, match="meta"):
+        embedder.to("meta")
 
 
 def test_two_default_models_are_one():

@@ -30,7 +30,9 @@ def model(request):
 
 def one_by_one(model, sentences):
     """Embed each sentence in a call, batch and cache of its own."""
-    return [Embedder(model, cache_size=0).layers([sentence])[0] for sentence in sentences]
+    return [
+        Embedder(model, cache_size=0).embed([sentence], layers="all")[0] for sentence in sentences
+    ]
 
 
 def assert_same_bits(found, wanted):
@@ -46,18 +48,20 @@ def assert_same_bits(found, wanted):
 def test_batches_order_and_cache_change_no_bit(model, sentences, budget, cache_size, shuffler):
     wanted = one_by_one(model, sentences)
     embedder = Embedder(model, tokens_per_batch=budget, cache_size=cache_size)
-    assert_same_bits(embedder.layers(sentences), wanted)
+    assert_same_bits(embedder.embed(sentences, layers="all"), wanted)
     order = list(range(len(sentences)))
     shuffler.shuffle(order)
-    shuffled = embedder.layers([sentences[place] for place in order])  # now with a warm cache
+    shuffled = embedder.embed(
+        [sentences[place] for place in order], layers="all"
+    )  # now with a warm cache
     assert_same_bits(shuffled, [wanted[place] for place in order])
 
 
 def test_what_was_embedded_before_changes_no_bit(model):
     embedder = Embedder(model)
-    first = embedder.layers([SENTENCE])
-    embedder.layers([[f"w{n}" for n in range(50)], SENTENCE[::-1]])
-    assert_same_bits(embedder.layers([SENTENCE]), first)
+    first = embedder.embed([SENTENCE], layers="all")
+    embedder.embed([[f"w{n}" for n in range(50)], SENTENCE[::-1]], layers="all")
+    assert_same_bits(embedder.embed([SENTENCE], layers="all"), first)
 
 
 def test_the_number_of_threads_changes_no_bit(model):
@@ -67,7 +71,7 @@ def test_the_number_of_threads_changes_no_bit(model):
     try:
         for num_threads in (1, 2, 4):
             torch.set_num_threads(num_threads)
-            results.append(Embedder(model).layers([SENTENCE, *company]))
+            results.append(Embedder(model).embed([SENTENCE, *company], layers="all"))
     finally:
         torch.set_num_threads(before)
     assert_same_bits(results[1], results[0])
@@ -78,9 +82,9 @@ def test_every_way_of_asking_gives_the_same_bits(model):
     embedder = Embedder(model)
     wanted = one_by_one(model, [SENTENCE, [], ["x"]])
     asked = [SENTENCE, [], ["x"]]
-    assert_same_bits(list(embedder.stream(iter(asked), mix="all")), wanted)
+    assert_same_bits(list(embedder.stream(iter(asked), layers="all")), wanted)
     for layer in range(3):
-        assert_same_bits(embedder.embed(asked, mix=layer), [array[layer] for array in wanted])
+        assert_same_bits(embedder.embed(asked, layers=layer), [array[layer] for array in wanted])
     mean = embedder.embed(asked)
     assert_same_bits(embedder.embed(asked[:1]), mean[:1])
 
@@ -95,5 +99,5 @@ def test_a_model_of_ordinary_width_is_steady_too(dim):
         [shuffler.choice(["a", "bank", "river", "of"]) for _ in range(shuffler.randint(1, 40))]
         for _ in range(60)
     ]
-    together = Embedder(model).layers(sentences)
+    together = Embedder(model).embed(sentences, layers="all")
     assert_same_bits(together[::7], one_by_one(model, sentences[::7]))

@@ -37,8 +37,8 @@ def model():
 def test_the_file_has_what_the_embedder_gives(tmp_path, model, suffix, layers, state):
     path = tmp_path / f"vectors{suffix}"
     embedder = Embedder(model, state=state)
-    report = embed_to_file(embedder, SENTENCES, path, mix=layers)
-    wanted = list(Embedder(model, state=state).stream(SENTENCES, mix=layers))
+    report = embed_to_file(embedder, SENTENCES, path, layers=layers)
+    wanted = list(Embedder(model, state=state).stream(SENTENCES, layers=layers))
     found = list(read_vectors(path))
     assert [sentence.tokens for sentence in found] == SENTENCES
     for sentence, vectors in zip(found, wanted, strict=True):
@@ -57,7 +57,7 @@ def test_a_job_broken_off_anywhere_goes_on_and_ends_the_same(tmp_path, model, st
     monkeypatch.setattr(job, "CHUNK_BYTES", 1)  # a part a window
     whole = tmp_path / "whole.npz"
     make = {"state": state, "tokens_per_batch": 2}
-    embed_to_file(Embedder(model, **make), SENTENCES, whole, mix="all")
+    embed_to_file(Embedder(model, **make), SENTENCES, whole, layers="all")
     for stop in (1, 10, 31, 59):
         path = tmp_path / f"{stop}.npz"
 
@@ -66,9 +66,9 @@ def test_a_job_broken_off_anywhere_goes_on_and_ends_the_same(tmp_path, model, st
             raise KeyboardInterrupt
 
         with pytest.raises(KeyboardInterrupt):
-            embed_to_file(Embedder(model, **make), broken(), path, mix="all")
+            embed_to_file(Embedder(model, **make), broken(), path, layers="all")
         assert not path.exists()
-        report = embed_to_file(Embedder(model, **make), iter(SENTENCES), path, mix="all")
+        report = embed_to_file(Embedder(model, **make), iter(SENTENCES), path, layers="all")
         assert 0 <= report.num_resumed_sentences <= stop
         assert report.num_tokens == sum(map(len, SENTENCES))
         assert path.read_bytes() == whole.read_bytes()
@@ -167,11 +167,11 @@ def test_restarting_deletes_nothing_but_an_earlier_job(tmp_path, model, monkeypa
 def test_a_job_cannot_go_on_with_another_mix(tmp_path, model, monkeypatch):
     monkeypatch.setattr(job, "CHUNK_BYTES", 1)
     path = tmp_path / "vectors.npz"
-    embedder = Embedder(model, tokens_per_batch=2, mix=ScalarMix(num_layers=3))
+    embedder = Embedder(model, tokens_per_batch=2, layers=ScalarMix(num_layers=3))
     break_off(embedder, path, monkeypatch)
     with pytest.raises(DataError, match="normalized"):
         embed_to_file(
-            Embedder(model, mix=ScalarMix(num_layers=3, normalizes=True)), SENTENCES, path
+            Embedder(model, layers=ScalarMix(num_layers=3, normalizes=True)), SENTENCES, path
         )
 
 
@@ -212,7 +212,7 @@ def test_a_mistake_leaves_nothing_behind(tmp_path, model):
         ("vectors.h5", "all", [["a"] * 4]),
     ):
         with pytest.raises(ElmoreError):
-            embed_to_file(embedder, sentences, tmp_path / name, mix=layers)
+            embed_to_file(embedder, sentences, tmp_path / name, layers=layers)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -258,5 +258,5 @@ def test_killed_at_random_moments_the_command_ends_with_the_same_content(tmp_pat
     assert kills >= 1
     embedder = elmore.load(tiny.TRAINED_MODEL, state=state)
     lines = [line.split() for line in text.read_text().splitlines()]
-    for found, wanted in zip(read_vectors(path), embedder.stream(lines, mix="all"), strict=True):
+    for found, wanted in zip(read_vectors(path), embedder.stream(lines, layers="all"), strict=True):
         assert np.array_equal(found.vectors, wanted)

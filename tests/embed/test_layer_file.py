@@ -38,7 +38,9 @@ def write(folder, *, source=None, num_more=0):
     path = folder / "some.layers"
     with path.open("wb") as file:
         writer = FileWriter(file, source)
-        for tokens, layers in zip(SENTENCES, source.embedder.layers(SENTENCES), strict=True):
+        for tokens, layers in zip(
+            SENTENCES, source.embedder.embed(SENTENCES, layers="all"), strict=True
+        ):
             writer.add(tokens, layers)
         writer.finish(num_wanted=len(SENTENCES) + num_more, whole_bytes=12345)
     return path

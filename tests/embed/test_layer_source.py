@@ -26,7 +26,7 @@ def test_a_task_sees_the_rounded_layers_of_an_embedder_and_zeros_behind_them(pre
     found = source.find(SENTENCES)
     assert (source.num_layers, source.layer_dim) == (3, 10)
     assert (found.shape, found.dtype) == ((3, 3, 3, 10), torch.float32)
-    for place, layers in enumerate(embedder.layers(SENTENCES)):
+    for place, layers in enumerate(embedder.embed(SENTENCES, layers="all")):
         num_tokens = layers.shape[1]
         wanted = layers.astype(kind).astype(np.float32)
         np.testing.assert_array_equal(found[:, place, :num_tokens].numpy(), wanted)
@@ -56,8 +56,13 @@ def test_sentences_around_it_change_nothing():
 def test_a_repeated_sentence_is_computed_once(monkeypatch):
     embedder = Embedder(tiny.model())
     computed = []
-    layers = embedder.layers
-    monkeypatch.setattr(embedder, "layers", lambda given: computed.extend(given) or layers(given))
+    embed = embedder.embed
+
+    def note(given, **options):
+        computed.extend(given)
+        return embed(given, **options)
+
+    monkeypatch.setattr(embedder, "embed", note)
     found = LiveLayers(embedder).find([["a"], ["bad"], ("a",)])
     assert computed == [("a",), ("bad",)]
     assert torch.equal(found[:, 0], found[:, 2])

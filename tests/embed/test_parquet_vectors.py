@@ -104,3 +104,16 @@ def test_a_file_of_another_program_is_refused(tmp_path):
     for use in (read_header, lambda path: list(read_vectors(path))):
         with pytest.raises(DataError, match="no metadata 'elmore'"):
             use(path)
+
+
+@pytest.mark.parametrize("numbers", [[0, 10**15], [0, 2], [1, 0], [-3, 1]])
+def test_a_sentence_that_is_out_of_place_is_refused(tmp_path, numbers):
+    path = tmp_path / "out.parquet"
+    write(path, [1, 1])
+    table = parquet.read_table(path)
+    moved = table.set_column(0, "sentence", pyarrow.array(numbers, pyarrow.int64()))
+    about = parquet.read_metadata(path).metadata[b"elmore"]
+    parquet.write_table(moved.replace_schema_metadata({"elmore": about}), path)
+    with pytest.raises(DataError, match="of 2 is out of place"):
+        for _, _ in zip(range(10), read_vectors(path), strict=False):
+            pass

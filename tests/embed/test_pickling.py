@@ -42,7 +42,7 @@ def send(embedder):
 def test_a_loaded_embedder_is_pickled_as_its_path_and_settings(folder, precision):
     settings = {
         "state": "document",
-        "mix": ScalarMix.from_weights([0.2, 0.3, 0.5]),
+        "layers": ScalarMix.from_weights([0.2, 0.3, 0.5]),
         "language": "zh",
         "tokens_per_batch": 7,
         "cache_size": 3,
@@ -80,7 +80,7 @@ def test_an_embedder_of_a_model_in_memory_is_pickled_with_its_weights():
     model = tiny.model(tiny.word_and_char_config())
     with torch.no_grad():
         model.bilm.initial_cell.fill_(0.5)
-    embedder = Embedder(model, mix="top")
+    embedder = Embedder(model, layers="top")
     assert bits(send(embedder)) == bits(embedder)
 
 
@@ -172,8 +172,8 @@ def test_copies_need_no_files(folder):
     deep, shallow = copy.deepcopy(embedder), copy.copy(embedder)
     first = bits(embedder)
     assert bits(deep) == first  # it has its own place in the text
-    shallow.mix = "top"
-    assert embedder.mix == "average"
+    shallow.layers = "top"
+    assert embedder.layers == "average"
     assert np.isfinite(shallow.embed([["a"]])[0]).all()
 
 

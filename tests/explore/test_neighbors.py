@@ -12,7 +12,7 @@ SENTENCES = [["a", "bank"], ["x"], ["Bank", "of", "bank"], ["the", "bank", "of"]
 
 @pytest.fixture(scope="module")
 def embedder():
-    return Embedder(tiny.model(scale=0.4), mix="top")
+    return Embedder(tiny.model(scale=0.4), layers="top")
 
 
 def test_contexts_are_every_use_in_order(embedder):
@@ -50,7 +50,7 @@ def test_pairs_are_each_use_with_its_nearest(embedder, monkeypatch, rows_at_once
 
 
 def test_carried_state_is_carried_over_sentences_without_the_word():
-    embedder = Embedder(tiny.model(scale=0.4), mix="top", state="document")
+    embedder = Embedder(tiny.model(scale=0.4), layers="top", state="document")
     contexts, vectors = collect_contexts(embedder, "bank", SENTENCES)
     whole = embedder.embed(SENTENCES)
     for context, vector in zip(contexts, vectors, strict=True):

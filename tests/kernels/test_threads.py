@@ -68,11 +68,11 @@ def test_many_callers_of_one_network_get_the_bits_of_one(variant, two_threads):
 def test_many_callers_of_one_embedder_get_the_bits_of_one(variant, two_threads):
     model = tiny.model()
     sentences = [[f"w{n % 5}", "bank"] * (n % 4 + 1) for n in range(24)]
-    wanted = Embedder(model).layers(sentences)
+    wanted = Embedder(model).embed(sentences, layers="all")
     embedder = Embedder(tiny.model(), tokens_per_batch=30)
 
     def embed(caller):
-        return embedder.layers(sentences[caller:])
+        return embedder.embed(sentences[caller:], layers="all")
 
     for caller, found in enumerate(call_at_once(embed)):
         for ours, theirs in zip(found, wanted[caller:], strict=True):

@@ -3,11 +3,11 @@
 import numpy as np
 import torch
 
+from elmore.lm.language_model import LanguageModel
 from elmore.model.adaptive_softmax import AdaptiveSoftmax
 from elmore.model.word_softmax import WordSoftmax
 from elmore.weights.bilm_tf_arrays import to_arrays
 from elmore.weights.bilm_tf_options import make_options
-from elmore.weights.language_model import LanguageModel
 from tests import reference, tiny
 
 WORDS = ["<S>", "</S>", "<UNK>", "the", "cat", "sat", "on", "mat", "a", "dog", ".", "ran"]

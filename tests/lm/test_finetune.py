@@ -5,8 +5,8 @@ import torch
 
 from elmore.errors import ModelError
 from elmore.lm.finetune import finetune_model, load_start, make_settings
+from elmore.lm.language_model import load_language_model
 from elmore.weights.bilm_tf import write_bilm_tf
-from elmore.weights.language_model import load_language_model
 from tests import tiny
 from tests.corpus.memory_corpus import MemoryCorpus, make_corpus
 from tests.lm.runs import run

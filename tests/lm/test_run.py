@@ -17,13 +17,13 @@ from elmore.jobs import checkpoint
 from elmore.jobs.stopping import listening
 from elmore.lm import finish
 from elmore.lm import run as run_module
+from elmore.lm.language_model import load_language_model
 from elmore.lm.metrics import read_metrics
 from elmore.lm.perplexity import measure_losses
 from elmore.lm.pretrain import pretrain_model
 from elmore.lm.progress import check_same_run
 from elmore.lm.run import StoppedError
 from elmore.lm.settings import read_settings
-from elmore.weights.language_model import load_language_model
 from tests.corpus.memory_corpus import make_corpus
 from tests.lm.runs import (
     TEXT,

@@ -22,8 +22,8 @@ class NeighborVectors:
 
     num_layers = 2
 
-    def stream(self, sentences, *, mix):
-        assert mix == "all"
+    def stream(self, sentences, *, layers):
+        assert layers == "all"
         for tokens in sentences:
             letters = np.array([ord(token[0]) - ord("a") for token in tokens])
             before = np.concatenate([[0], letters[:-1]])
@@ -100,7 +100,9 @@ def test_views_are_the_vectors_of_an_embedder_and_their_mean():
     sentences = PARTS.train[:7]
     views = view_layers(embedder, sentences)
     assert list(views) == ["layer 0", "layer 1", "layer 2", "average"]
-    layers = np.concatenate(embedder.layers([each.tokens for each in sentences]), axis=1)
+    layers = np.concatenate(
+        embedder.embed([each.tokens for each in sentences], layers="all"), axis=1
+    )
     for number in range(3):
         np.testing.assert_array_equal(views[f"layer {number}"], layers[number])
     np.testing.assert_allclose(views["average"], layers.mean(axis=0), rtol=1e-6)
@@ -144,5 +146,5 @@ def test_progress_tells_of_tokens_and_epochs():
 @pytest.mark.parametrize("name", ["train", "dev", "test"])
 def test_arrays_outlive_what_made_them(name):
     views = view_layers(NeighborVectors(), getattr(PARTS, name))
-    layers = list(NeighborVectors().stream([s.tokens for s in getattr(PARTS, name)], mix="all"))
+    layers = list(NeighborVectors().stream([s.tokens for s in getattr(PARTS, name)], layers="all"))
     np.testing.assert_array_equal(views["layer 1"], np.concatenate(layers, axis=1)[1])

@@ -141,7 +141,7 @@ def test_uses_have_the_mean_of_their_tokens_layers(state):
     ]
     embedder = Embedder(tiny.model(scale=0.4), state=state)
     uses = list(find_uses(embed_sentences(embedder, iter(sentences))))
-    layers = embedder.layers([sentence.tokens for sentence in sentences])
+    layers = embedder.embed([sentence.tokens for sentence in sentences], layers="all")
     assert [u.target.keys for u in uses] == [("k",), ("l",), ("m",)]
     wanted = [layers[0][:, 1], (layers[2][:, 1] + layers[2][:, 2]) / 2, layers[2][:, 0]]
     for got, vectors in zip(uses, wanted, strict=True):

@@ -23,9 +23,9 @@ def model():
     return tiny.model(scale=0.4)
 
 
-def make(model, *, policy="reset", mix="all", **settings):
+def make(model, *, policy="reset", layers="all", **settings):
     cache = TokenCache(model.bilm, model.speller, size=8)
-    choice = LayerChoice(mix, num_layers=3)
+    choice = LayerChoice(layers, num_layers=3)
     return WindowedReading(
         Engine(model.bilm, cache, **{"tokens_per_batch": 20, **settings}),
         make_cutter(choice),
@@ -47,12 +47,12 @@ def batch_threads():
     return [thread for thread in threading.enumerate() if "elmore-batch" in thread.name]
 
 
-@pytest.mark.parametrize("mix", ["all", "average", ScalarMix(num_layers=3, normalizes=True)])
+@pytest.mark.parametrize("layers", ["all", "average", ScalarMix(num_layers=3, normalizes=True)])
 @pytest.mark.parametrize("policy", ["reset", "document", "stream"])
 @pytest.mark.parametrize("settings", [{"num_parallel": 3}, {"tokens_per_batch": 7}])
-def test_how_batches_are_run_changes_no_bit(model, policy, settings, mix):
-    wanted = run(make(model, policy=policy, mix=mix))
-    found = run(make(model, policy=policy, mix=mix, **settings))
+def test_how_batches_are_run_changes_no_bit(model, policy, settings, layers):
+    wanted = run(make(model, policy=policy, layers=layers))
+    found = run(make(model, policy=policy, layers=layers, **settings))
     assert all_of(found, "sentences") == all_of(wanted, "sentences")
     for vectors, others in zip(all_of(found, "vectors"), all_of(wanted, "vectors"), strict=True):
         assert vectors.tobytes() == others.tobytes()
@@ -72,7 +72,7 @@ def test_batches_run_at_the_same_time(model, monkeypatch):
 
     monkeypatch.setattr(BiLM, "contextualize", meet)
     sentences = [["a"] * 10, ["b"] * 10]  # a batch each
-    (window,) = make(model, mix="top", tokens_per_batch=12, num_parallel=2).read(sentences)
+    (window,) = make(model, layers="top", tokens_per_batch=12, num_parallel=2).read(sentences)
     assert [len(vectors) for vectors in window.vectors] == [10, 10]
 
 

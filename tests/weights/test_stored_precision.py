@@ -9,8 +9,8 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from elmore.errors import ConfigError, ModelError
+from elmore.lm.language_model import LanguageModel, load_language_model
 from elmore.weights.elmo_model import ElmoModel
-from elmore.weights.language_model import LanguageModel, load_language_model
 from elmore.weights.loading import load_model
 from elmore.weights.model_folder import find_store
 from tests import tiny

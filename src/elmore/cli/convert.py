@@ -75,8 +75,8 @@ def convert(
 
         elmore convert run/model --to bilm-tf --from-zeros --out weights.hdf5
     """
+    from elmore.lm.language_model import find_model, load_language_model  # noqa: PLC0415
     from elmore.weights.bilm_tf import write_bilm_tf  # noqa: PLC0415  brings torch
-    from elmore.weights.language_model import find_model, load_language_model  # noqa: PLC0415
     from elmore.weights.loading import load_model  # noqa: PLC0415
     from elmore.weights.model_folder import check_target  # noqa: PLC0415
     from elmore.weights.softmax_file import has_softmax, remove_softmax  # noqa: PLC0415

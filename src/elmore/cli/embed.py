@@ -100,7 +100,7 @@ def embed(
             embedder,
             sentences,
             out,
-            mix=layers,
+            layers=layers,
             dtype=str(dtype),
             compress=compress,
             restart=restart,
@@ -120,6 +120,6 @@ def embed(
 
 def _print_vectors(embedder: "Embedder", sentences: Iterator[list[str]], layers: str) -> None:
     """Print one JSON object a sentence."""
-    for window in embedder.windows(sentences, mix=layers):
+    for window in embedder.windows(sentences, layers=layers):
         for tokens, vectors in zip(window.sentences, window.vectors, strict=True):
             print(json.dumps({"tokens": list(tokens), "vectors": vectors.tolist()}))

@@ -192,9 +192,9 @@ def _measure(
     device: str,
 ) -> dict[str, "LossTotals"]:
     from elmore.jobs.device import read_device  # noqa: PLC0415  brings torch
+    from elmore.lm.language_model import load_language_model  # noqa: PLC0415
     from elmore.lm.perplexity import measure_losses  # noqa: PLC0415
     from elmore.read.documents import zero_state  # noqa: PLC0415
-    from elmore.weights.language_model import load_language_model  # noqa: PLC0415
 
     loaded = load_language_model(model).to(read_device(device))
     options.print_notes(loaded.elmo)

@@ -41,8 +41,8 @@ def info(
             raise typer.BadParameter("--system is about this machine; leave out the model")
         _print_system(as_json=as_json)
         return
+    from elmore.lm.language_model import find_model  # noqa: PLC0415
     from elmore.weights.describe import describe_model  # noqa: PLC0415  brings torch
-    from elmore.weights.language_model import find_model  # noqa: PLC0415
     from elmore.weights.loading import load_model  # noqa: PLC0415
 
     folder = find_model(source)

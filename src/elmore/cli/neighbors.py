@@ -72,10 +72,10 @@ def neighbors(
         query = parse_sentence(in_sentence, language=language)
         if tokenized or form is TextForm.TOKENIZED:
             query = split_tokenized(in_sentence)
-        found = nearest_to(embedder, word, sentences, query=query, top=top, mix=layers)
+        found = nearest_to(embedder, word, sentences, query=query, top=top, layers=layers)
         num_uses = len(found)
     else:
-        contexts, vectors = collect_contexts(embedder, word, sentences, mix=layers)
+        contexts, vectors = collect_contexts(embedder, word, sentences, layers=layers)
         found = pair_contexts(contexts, vectors, top=top)
         num_uses = len(contexts)
     if as_json:

@@ -76,7 +76,10 @@ State = Annotated[
     ),
 ]
 Layers = Annotated[
-    str, typer.Option("--layers", "-l", help="all, average, top, or a layer's number from 0.")
+    str,
+    typer.Option(
+        "--layers", "-l", help="all, average, top, a layer number from 0, or several: 0,2."
+    ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for a program to read.")]
 Device = Annotated[str, typer.Option(help="Where to compute: cpu, cuda, mps, ...")]

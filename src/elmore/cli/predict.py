@@ -54,7 +54,8 @@ def predict(
         PredictionForm.JSON
     ),
     elmo: Annotated[
-        str | None, typer.Option(help="Where the biLM is now, if it is not where it was.")
+        str | None,
+        typer.Option(help="The biLM: its path if it has moved, or its id on the Hugging Face hub."),
     ] = None,
     score: Annotated[
         bool,

@@ -14,8 +14,8 @@ from elmore.text.language import Language
 from elmore.text.tokens import split_tokens
 
 if TYPE_CHECKING:
+    from elmore.lm.language_model import LanguageModel
     from elmore.lm.scoring import GapFilling, SentenceScore
-    from elmore.weights.language_model import LanguageModel
 
 
 def score(
@@ -97,7 +97,7 @@ def _score_text(
 
 def _load(model: str | None, device: str) -> "LanguageModel":
     from elmore.jobs.device import read_device  # noqa: PLC0415  brings torch
-    from elmore.weights.language_model import load_language_model  # noqa: PLC0415
+    from elmore.lm.language_model import load_language_model  # noqa: PLC0415
 
     place = read_device(device)
     loaded = load_language_model(model).to(place)

@@ -13,12 +13,13 @@ import torch
 from torch import Tensor, nn
 
 from elmore.config import StatePolicy
+from elmore.embed.embedder import Embedder
 from elmore.errors import ConfigError, DataError
 from elmore.model.bilm import BiLM
 from elmore.model.packing import drop_markers, to_padded
 from elmore.model.scalar_mix import ScalarMix
 from elmore.model.state import BiLMState, RowMemory
-from elmore.text.batches import Batch, Speller, make_batch
+from elmore.text.batches import Batch, Speller, make_batch, make_batch_of_ids
 from elmore.weights.elmo_model import ElmoModel
 from elmore.weights.loading import load_model
 
@@ -34,14 +35,14 @@ class ElmoOutput:
 class Elmo(nn.Module):
     """Give a task network its ELMo vectors, for its input, its output or both.
 
-    `model` is a model from `load_model`, or anything that `load_model` takes: a path or a hub id.
-    A biLM alone will do, but then `forward` takes batches only. Each of the `num_representations`
+    `model` is what `elmore.load` returns, or anything that it takes: a path or a hub id. A biLM
+    alone will do, but then `forward` takes batches only. Each of the `num_representations`
     has a mix of its own; the biLM runs once for all.
     """
 
     def __init__(
         self,
-        model: ElmoModel | BiLM | str | Path,
+        model: Embedder | ElmoModel | BiLM | str | Path,
         *,
         num_representations: int = 1,
         trains_bilm: bool = False,
@@ -93,13 +94,14 @@ class Elmo(nn.Module):
 
     def forward(
         self,
-        sentences: Batch | Sequence[Sequence[str]],
+        sentences: Batch | Sequence[Sequence[str]] | Tensor,
         *,
         starts_document: Tensor | None = None,
     ) -> ElmoOutput:
-        """Represent tokenized sentences, or a batch of them that `ElmoModel.batch` made.
+        """Represent tokenized sentences, a batch of them, or padded (B, T, C) character ids.
 
-        Policy `document` needs to know which of the sentences (B,) begin a document.
+        Batches come from `ElmoModel.batch`, ids from AllenNLP's `batch_to_ids`. Policy `document`
+        needs to know which of the sentences (B,) begin a document.
         """
         batch = sentences if isinstance(sentences, Batch) else self._make_batch(sentences)
         with nullcontext() if self.trains_bilm else torch.no_grad():
@@ -123,10 +125,10 @@ class Elmo(nn.Module):
         """Let every row begin anew under the policies that carry state."""
         self._memory.forget()
 
-    def _make_batch(self, sentences: Iterable[Sequence[str]]) -> Batch:
-        if isinstance(sentences, str | bytes | Tensor) or not isinstance(sentences, Iterable):
+    def _make_batch(self, sentences: Iterable[Sequence[str]] | Tensor) -> Batch:
+        if isinstance(sentences, str | bytes) or not isinstance(sentences, Iterable):
             raise DataError(
-                f"got {_describe(sentences)} where sentences were wanted; give lists of tokens, "
+                f"got {_describe(sentences)} where sentences were expected; give lists of tokens, "
                 "such as [['A', 'sentence', '.']], or model.batch(sentences)"
             )
         if self.speller is None:
@@ -134,7 +136,12 @@ class Elmo(nn.Module):
                 "this Elmo was made from a biLM alone, which has no list of characters; make it "
                 "from the model, Elmo(model), or give it batches, model.batch(sentences)"
             )
-        return make_batch(list(sentences), self.speller).to(self.bilm.initial_hidden.device)
+        batch = (
+            make_batch_of_ids(sentences, self.speller)
+            if isinstance(sentences, Tensor)
+            else make_batch(list(sentences), self.speller)
+        )
+        return batch.to(self.bilm.device)
 
     def _begin(self, num_sentences: int, starts_document: Tensor | None) -> BiLMState:
         initial = self.bilm.initial_state(num_sentences)
@@ -159,12 +166,14 @@ def _take_apart(model: object) -> tuple[BiLM, Speller | None]:
     """Return the biLM of a model, and what spells tokens for it."""
     if isinstance(model, BiLM):
         return model, None
+    if isinstance(model, Embedder):
+        model = model.load_model()
     if isinstance(model, ElmoModel):
         model.require_weights()
         return model.bilm, model.speller
     raise ConfigError(
-        f"got {_describe(model)} where a model was wanted; give load_model(...), a path, a hub id "
-        "or a BiLM"
+        f"got {_describe(model)} where a model was expected; give what elmore.load returns, a path "
+        "or a hub id"
     )
 
 

@@ -7,15 +7,16 @@ import copy
 from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self, overload
 
 import numpy as np
 import torch
 
-from elmore.config import Precision, StatePolicy
-from elmore.embed.layer_choice import ALL, AVERAGE, LayerChoice, Layers
+from elmore.config import Precision, StatePolicy, Store
+from elmore.embed.layer_choice import AVERAGE, LayerChoice, Layers
 from elmore.embed.origin import Origin, move_model
-from elmore.embed.vectors import Array, make_cutter, make_empty
+from elmore.embed.progress import show_progress
+from elmore.embed.vectors import Array, Output, make_cutter, make_empty
 from elmore.errors import ConfigError, DataError, ModelError
 from elmore.jobs.device import read_device
 from elmore.model.packed_bilm import freeze
@@ -23,11 +24,16 @@ from elmore.model.state import BiLMState, RowMemory
 from elmore.read.engine import Engine
 from elmore.read.token_cache import TokenCache
 from elmore.read.windows import SentenceWindow, WindowedReading
+from elmore.settings import read_choice
 from elmore.text.language import Language
 from elmore.text.tokens import parse_sentence
 from elmore.weights.elmo_model import ElmoModel
 from elmore.weights.loading import read_source
 from elmore.weights.model_source import ModelSource, find_source
+
+if TYPE_CHECKING:
+    from elmore.lm.language_model import LanguageModel
+    from elmore.lm.scoring import GapFilling
 
 Sentence = str | Sequence[str]
 
@@ -47,7 +53,7 @@ def load(
     vocabulary: str | Path | None = None,
     revision: str | None = None,
     state: StatePolicy | str = StatePolicy.RESET,
-    mix: Layers = AVERAGE,
+    layers: Layers = AVERAGE,
     device: str | torch.device = "cpu",
     language: Language | str = Language.EN,
     tokens_per_batch: int = 2048,
@@ -55,12 +61,13 @@ def load(
     max_sentence_tokens: int = 10_000,
     precision: Precision | str = Precision.F32,
 ) -> "Embedder":
-    """Load any published or own model, ready to embed; see `load_model` and `Embedder`.
+    """Load any published model or your own, ready to embed; without a source, elmore's own.
 
-    Where a native kernel computes, its copy of the weights is the only one that stays: the
-    embedder's model can be asked about, but not saved or trained. `load_model` gives one that can.
+    `source` is a model folder, bilm-tf weights (.hdf5, with `options` if options.json is not beside
+    them), an ELMoForManyLangs folder or a Hugging Face hub id (with `revision`). The other
+    arguments are those of `Embedder`.
     """
-    place = read_device(device)
+    placed = read_device(device)
     found = find_source(
         source,
         options=options,
@@ -69,9 +76,9 @@ def load(
         revision=revision,
     )
     embedder = Embedder(
-        move_model(read_source(found), place),
+        move_model(read_source(found), placed),
         state=state,
-        mix=mix,
+        layers=layers,
         language=language,
         tokens_per_batch=tokens_per_batch,
         cache_size=cache_size,
@@ -101,7 +108,7 @@ class Embedder:
         model: ElmoModel,
         *,
         state: StatePolicy | str = StatePolicy.RESET,
-        mix: Layers = AVERAGE,
+        layers: Layers = AVERAGE,
         language: Language | str = Language.EN,
         tokens_per_batch: int = 2048,
         cache_size: int = 30_000,
@@ -121,9 +128,9 @@ class Embedder:
         self.model = model.eval()
         self.state = StatePolicy(state)
         self.language = Language(language)
-        self.mix = mix
+        self.layers = layers
         self.precision = Precision(precision)
-        self.choose_layers(mix)  # a wrong choice is reported here, not at the first sentence
+        self.choose_layers(layers)  # a wrong choice is reported here, not at the first sentence
         self.max_sentence_tokens = max_sentence_tokens
         self._bilm = freeze(model.bilm, precision=self.precision)
         self._engine = Engine(
@@ -134,6 +141,7 @@ class Embedder:
         )
         self._memory = RowMemory()
         self._origin: Origin | None = None  # None: a model in memory
+        self._language_model: LanguageModel | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle how to make the embedder; what kernels and caches hold is made again."""
@@ -151,7 +159,7 @@ class Embedder:
             "device": "cpu" if self.model.is_released else str(self.model.bilm.initial_cell.device),
             "settings": {
                 "state": self.state,
-                "mix": self.mix,
+                "layers": self.layers,
                 "language": self.language,
                 "tokens_per_batch": self._engine.tokens_per_batch,
                 "cache_size": self._engine.cache.size,
@@ -214,53 +222,173 @@ class Embedder:
         """Return the state in which sentences begin."""
         return self._engine.initial_state(num_sentences)
 
-    def choose_layers(self, mix: Layers | None = None) -> LayerChoice:
-        """Return what a mix means for this model; without one, the embedder's own."""
-        return LayerChoice(self.mix if mix is None else mix, num_layers=self.num_layers)
+    def choose_layers(self, layers: Layers | None = None) -> LayerChoice:
+        """Return what `layers` means for this model; without it, the embedder's own choice."""
+        chosen = self.layers if layers is None else layers
+        return LayerChoice(chosen, num_layers=self.num_layers)
 
     def embed(
-        self, sentences: Iterable[Sentence], *, mix: Layers | None = None, rows: int | None = None
-    ) -> list[Array]:
+        self,
+        sentences: str | Iterable[Sentence],
+        *,
+        layers: Layers | None = None,
+        tokenized: bool = False,
+        output: Output | str = Output.NUMPY,
+        progress: bool = False,
+        rows: int | None = None,
+    ) -> Any:
         """Return one (tokens, D) array per sentence, in the order given.
 
-        `mix` is average, top, all, a layer's number or a `ScalarMix`: a trained one, or a weighted
-        sum of layers, `ScalarMix.from_weights([0.2, 0.3, 0.5])`.
-        Under policy `stream` a call is one batch whose sentence k continues row k; with `rows`
-        the sentences are successive batches of that many.
-        """
-        parsed = [self.parse(sentence) for sentence in _refuse_string(sentences)]
-        windows = self._windows(parsed, mix=mix, rows=max(len(parsed), 1) if rows is None else rows)
-        return [vectors for window in windows for vectors in window.vectors]
+        A string is one sentence, and gives one array. A list holds sentences: strings, which are
+        split into tokens, or lists of tokens, which are taken as they are. With `tokenized`,
+        strings are split at spaces only, and a list of strings is the tokens of one sentence.
 
-    def layers(self, sentences: Iterable[Sentence], *, rows: int | None = None) -> list[Array]:
-        """Return one (L, tokens, D) array a sentence: the tokens, then each LSTM layer."""
-        return self.embed(sentences, mix=ALL, rows=rows)
+        `layers` is "average", "top", a layer number or a `ScalarMix`; "all" and a list of layer
+        numbers give (layers, tokens, D) arrays. `output="torch"` gives tensors on the model's
+        device. `progress` shows a bar, in notebooks too.
+
+        Under state policy `stream` a call is one batch whose sentence k continues row k; with
+        `rows`, sentences are successive batches of that many.
+        """
+        parsed, is_single = self._parse_input(sentences, tokenized=tokenized)
+        found: list[Any] = []
+        windows = self._windows(
+            parsed,
+            layers=layers,
+            rows=max(len(parsed), 1) if rows is None else rows,
+            output=Output(read_choice("output", output, Output)),
+        )
+        with show_progress(len(parsed), is_shown=progress) as advance:
+            for window in windows:
+                found.extend(window.vectors)
+                advance(len(window.vectors))
+        return found[0] if is_single else found
+
+    __call__ = embed
 
     def stream(
-        self, sentences: Iterable[Sentence], *, mix: Layers | None = None, rows: int = 1
+        self, sentences: Iterable[Sentence], *, layers: Layers | None = None, rows: int = 1
     ) -> Iterator[Array]:
-        """Yield arrays as `embed` returns them, reading the input as it goes."""
-        parsed = (self.parse(sentence) for sentence in _refuse_string(sentences))
-        windows = self._windows(parsed, mix=mix, rows=rows)
+        """Yield arrays as `embed` returns them, reading the input as it is needed."""
+        parsed = (self._parse(sentence) for sentence in _refuse_string(sentences))
+        windows = self._windows(parsed, layers=layers, rows=rows)
         return (vectors for window in windows for vectors in window.vectors)
 
     def sentence_vectors(
-        self, sentences: Iterable[Sentence], *, pool: Pool | str = Pool.MEAN
+        self,
+        sentences: str | Iterable[Sentence],
+        *,
+        pool: Pool | str = Pool.MEAN,
+        layers: Layers | None = None,
+        tokenized: bool = False,
     ) -> Array:
-        """Return (sentences, D): the mean or maximum over each one's tokens, zeros if none."""
-        if pool not in list(Pool):
-            raise ConfigError(f"pool is {pool!r}; choose one of: {', '.join(Pool)}")
-        parsed = [self.parse(sentence) for sentence in _refuse_string(sentences)]
-        windows = self._windows(parsed, mix=None, rows=max(len(parsed), 1))
-        pooled = [_pool(vectors, Pool(pool)) for window in windows for vectors in window.vectors]
-        return np.stack(pooled) if pooled else np.empty((0, self.vector_dim), dtype=np.float32)
+        """Return (sentences, D): the mean or maximum over each sentence's tokens.
+
+        A sentence without tokens gets zeros. Input is as for `embed`; one sentence gives (D,).
+        """
+        how = Pool(read_choice("pool", pool, Pool))
+        if self.choose_layers(layers).num_kept is not None:
+            raise ConfigError(
+                "sentence vectors need one vector per token; choose one layer, 'average' or a "
+                "ScalarMix"
+            )
+        parsed, is_single = self._parse_input(sentences, tokenized=tokenized)
+        windows = self._windows(parsed, layers=layers, rows=max(len(parsed), 1))
+        pooled = [_pool(vectors, how) for window in windows for vectors in window.vectors]
+        stacked = np.stack(pooled) if pooled else np.empty((0, self.vector_dim), dtype=np.float32)
+        return stacked[0] if is_single else stacked
+
+    @overload
+    def tokenize(self, text: str) -> list[str]: ...
+
+    @overload
+    def tokenize(self, text: list[str] | tuple[str, ...]) -> list[list[str]]: ...
+
+    def tokenize(self, text: str | Iterable[str]) -> list[str] | list[list[str]]:
+        """Return the tokens that `embed` makes of a string, or of each string in a list."""
+        if isinstance(text, str):
+            return self._parse(text)
+        return [self._parse(sentence) for sentence in text]
+
+    def score(self, sentences: str | Iterable[Sentence]) -> Any:
+        """Return each sentence's log-probability per token, from both directions.
+
+        One sentence gives one `SentenceScore`. The model needs its LM head: models trained by
+        elmore have one, published weights do not.
+        """
+        parsed, is_single = self._parse_input(sentences, tokenized=False)
+        scores = list(self.language_model.score(parsed))
+        return scores[0] if is_single else scores
+
+    def fill(self, sentence: Sentence, *, top: int = 10) -> "list[GapFilling]":
+        """Return the words that fit best where the sentence has `___`."""
+        return self.language_model.fill(self._parse(sentence), top=top)
+
+    @property
+    def language_model(self) -> "LanguageModel":
+        """The model with its LM head, loaded on first use."""
+        if self._language_model is None:
+            from elmore.lm.language_model import LanguageModel  # noqa: PLC0415  often not needed
+
+            if self._origin is None:
+                raise ModelError(
+                    "a model in memory has no LM head; load one from a folder with elmore.load"
+                )
+            source = self._origin.source
+            path = None if source.is_default else source.find()
+            self._language_model = LanguageModel.load(path).to(self.device)
+        return self._language_model
+
+    def save(self, folder: str | Path, *, store: Store | str = Store.F32) -> None:
+        """Write a model folder, with the LM head if there is one."""
+        from elmore.lm.language_model import NoSoftmaxError  # noqa: PLC0415
+
+        try:
+            self.language_model.save(folder, store=store)
+        except NoSoftmaxError:
+            self.load_model().save_pretrained(folder, store=store)
+        except ModelError:
+            if self._origin is not None:
+                raise
+            self.model.save_pretrained(folder, store=store)
+
+    def load_model(self) -> ElmoModel:
+        """Return the model with its weights, which an embedder that packed them has given up."""
+        if self.model.is_released and self._origin is not None:
+            return self._origin.read_again()
+        self.model.require_weights()
+        return self.model
+
+    @property
+    def device(self) -> torch.device:
+        """Where it computes."""
+        return self._bilm.device
+
+    def to(self, device: str | torch.device) -> Self:
+        """Move to another device, in place."""
+        self.model = move_model(self.load_model(), read_device(device))
+        self._bilm = freeze(self.model.bilm, precision=self.precision)
+        self._engine.reader = self._engine.cache.reader = self._bilm
+        self._engine.cache.clear()
+        self._language_model = None
+        if self._origin is not None:
+            self._release_weights(self._origin.source)
+        return self
+
+    def __repr__(self) -> str:
+        return (
+            f"<Embedder {self.model.config.about.name!r}: {self.num_layers} layers of "
+            f"{self.vector_dim}, layers={str(self.choose_layers())!r}, state={str(self.state)!r}, "
+            f"precision={str(self.precision)!r}, device={str(self.device)!r}, "
+            f"kernel={self.kernel!r}>"
+        )
 
     def reset_state(self) -> None:
-        """Begin anew under policy `stream`."""
+        """Start over under state policy `stream`."""
         self._memory.forget()
 
     def clear_cache(self) -> None:
-        """Encode all tokens anew, with the model's weights as they are now."""
+        """Forget all token vectors, after the model's weights were changed."""
         if self.has_own_weights and not self.model.is_released:
             self._bilm = freeze(self.model.bilm, precision=self.precision)
             self._engine.reader = self._engine.cache.reader = self._bilm
@@ -270,42 +398,62 @@ class Embedder:
         self,
         sentences: Iterable[Sequence[str]],
         *,
-        mix: Layers | None = None,
+        layers: Layers | None = None,
         rows: int = 1,
         state: BiLMState | None = None,
         num_before: int = 0,
-    ) -> Iterator[SentenceWindow[Array]]:
-        """Embed tokenised sentences window by window, going on from `state` if given.
+        output: Output = Output.NUMPY,
+    ) -> Iterator[SentenceWindow[Any]]:
+        """Embed tokenized sentences window by window, from `state` if given.
 
         For jobs that keep their own account of the state; this embedder's is not touched.
-        `num_before` sentences came earlier: a message counts them.
+        `num_before` sentences came earlier: error messages count them.
         """
-        choice = self.choose_layers(mix)
+        choice = self.choose_layers(layers)
         reading = WindowedReading(
             self._engine,
-            make_cutter(choice),
-            empty=make_empty(choice, self._bilm),
+            make_cutter(choice, output=output),
+            empty=make_empty(choice, self._bilm, output=output),
             policy=self.state,
             max_sentence_tokens=self.max_sentence_tokens,
         )
         return reading.read(sentences, rows=rows, state=state, num_before=num_before)
 
     def _windows(
-        self, sentences: Iterable[Sequence[str]], *, mix: Layers | None, rows: int
-    ) -> Iterator[SentenceWindow[Array]]:
-        """Under policy `stream`, go on where the last call left each row."""
+        self,
+        sentences: Iterable[Sequence[str]],
+        *,
+        layers: Layers | None,
+        rows: int,
+        output: Output = Output.NUMPY,
+    ) -> Iterator[SentenceWindow[Any]]:
+        """Under policy `stream`, continue where the last call left each row."""
         if self.state is not StatePolicy.STREAM:
-            yield from self.windows(sentences, mix=mix, rows=rows)
+            yield from self.windows(sentences, layers=layers, rows=rows, output=output)
             return
         carried = self._memory.recall(self.initial_state(rows))
-        for window in self.windows(sentences, mix=mix, rows=rows, state=carried):
+        for window in self.windows(
+            sentences, layers=layers, rows=rows, state=carried, output=output
+        ):
             if window.state is not None:
                 self._memory.keep(window.state)
             yield window
 
-    def parse(self, sentence: Sentence) -> list[str]:
-        """Return the tokens of a sentence; a list of tokens is taken as it is."""
+    def _parse(self, sentence: Sentence) -> list[str]:
         return parse_sentence(sentence, language=self.language)
+
+    def _parse_input(
+        self, sentences: str | Iterable[Sentence], *, tokenized: bool
+    ) -> tuple[list[list[str]], bool]:
+        """Return tokenized sentences, and whether a single one was given."""
+        if isinstance(sentences, str):
+            return [sentences.split() if tokenized else self._parse(sentences)], True
+        listed = list(_refuse_string(sentences))
+        if not tokenized:
+            return [self._parse(sentence) for sentence in listed], False
+        if listed and all(isinstance(token, str) for token in listed):
+            return [self._parse(listed)], True  # type: ignore[arg-type]
+        return [self._parse(sentence) for sentence in listed], False
 
 
 def _check_size(name: str, size: int, *, least: int) -> None:
@@ -314,15 +462,16 @@ def _check_size(name: str, size: int, *, least: int) -> None:
 
 
 def _refuse_string(sentences: Iterable[Sentence]) -> Iterable[Sentence]:
-    if isinstance(sentences, str | bytes):
-        raise DataError("got one string where a list of sentences was wanted; give [sentence]")
+    if isinstance(sentences, str | bytes) or not isinstance(sentences, Iterable):
+        raise DataError(
+            f"got {sentences!r:.40} where a list of sentences was expected; give a list of strings "
+            "or of token lists"
+        )
     return sentences
 
 
 def _pool(vectors: Array, pool: Pool) -> Array:
     """Reduce (tokens, D) to (D,)."""
-    if vectors.ndim != 2:
-        raise ConfigError("sentence vectors need one vector a token; choose a mix other than 'all'")
     if len(vectors) == 0:
         return np.zeros(vectors.shape[1], dtype=np.float32)
     match pool:

@@ -24,6 +24,7 @@ from elmore.embed.vector_file import (
 )
 from elmore.errors import DataError
 from elmore.model.state import BiLMState
+from elmore.text.tokens import parse_sentence
 
 # What a kill can cost: the work of this many bytes or seconds, whichever comes first.
 CHUNK_BYTES = 32 << 20
@@ -53,7 +54,7 @@ def embed_to_file(
     sentences: Iterable[str | Sequence[str]],
     out: str | Path,
     *,
-    mix: Layers | None = None,
+    layers: Layers | None = None,
     dtype: str = "float32",
     compress: bool = False,
     restart: bool = False,
@@ -66,8 +67,8 @@ def embed_to_file(
     """
     out = Path(out)
     check_vector_path(out)
-    parsed = (embedder.parse(sentence) for sentence in sentences)
-    header = describe_vectors(embedder, mix=mix, dtype=dtype)
+    parsed = (parse_sentence(sentence, language=embedder.language) for sentence in sentences)
+    header = describe_vectors(embedder, layers=layers, dtype=dtype)
     parts = out.with_name(f"{out.name}.partial")
     started = time.monotonic()
     counter = _Counter(on_progress)
@@ -78,7 +79,7 @@ def embed_to_file(
         num_resumed = chunks.num_sentences
         rest = _skip_done(parsed, chunks, counter)
         windows = embedder.windows(
-            rest, mix=mix, state=_to_state(chunks.state, embedder), num_before=num_resumed
+            rest, layers=layers, state=_to_state(chunks.state, embedder), num_before=num_resumed
         )
         pending: list[SentenceVectors] = []
         num_bytes, last_added = 0, time.monotonic()
@@ -112,17 +113,17 @@ def embed_to_file(
 
 
 def describe_vectors(
-    embedder: Embedder, *, mix: Layers | None, dtype: str = "float32"
+    embedder: Embedder, *, layers: Layers | None, dtype: str = "float32"
 ) -> VectorHeader:
     """Return what a vector file says of how it was made."""
-    choice = embedder.choose_layers(mix)
+    choice = embedder.choose_layers(layers)
     return VectorHeader(
         model=embedder.model.config.about.name,
         model_hash=embedder.model.fingerprint(),
         state=str(embedder.state),
         layers=str(choice),
         dtype=dtype,
-        num_layers=embedder.num_layers if choice.keeps_all else None,
+        num_layers=choice.num_kept,
         vector_dim=embedder.vector_dim,
         precision=str(embedder.precision),
         kernel=embedder.kernel,

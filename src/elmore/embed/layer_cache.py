@@ -145,7 +145,7 @@ class LayerCache:
                     # Other processes, which look at sizes, leave that room.
                     file.truncate(max(0, budget + MAX_ABOUT_BYTES))
                     writer = FileWriter(file, source)
-                    for window in source.embedder.windows(fitting, mix=ALL):
+                    for window in source.embedder.windows(fitting, layers=ALL):
                         for tokens, layers in zip(window.sentences, window.vectors, strict=True):
                             writer.add(tokens, layers)
                         say(f"embedding, {writer.num_tokens:,} of {num_tokens:,} tokens")

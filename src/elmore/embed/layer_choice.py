@@ -1,9 +1,10 @@
-"""Which layers a vector is made of: all of them, one, their average, or a weighted sum.
+"""Which layers a vector is made of: all, some, one, their average, or a weighted sum.
 
 Shapes: L layers, N tokens, D one layer's vector.
 """
 
 import copy
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,34 +16,35 @@ from elmore.model.scalar_mix import ScalarMix
 
 ALL, AVERAGE, TOP = "all", "average", "top"
 
-Layers = str | int | np.integer[Any] | ScalarMix
+# A list is layer numbers, never weights.
+Layers = str | int | np.integer[Any] | Sequence[int] | ScalarMix
 
 
 class LayerChoice:
-    """Turn (L, N, D) into what the user asked for: (N, D), or (L, N, D) for all layers."""
+    """Turn (L, N, D) into what the user asked for: (N, D), or (layers, N, D) for several."""
 
     def __init__(self, layers: Layers, *, num_layers: int) -> None:
         self.mix: ScalarMix | None = None
-        self.layer: int | None = None
+        self.numbers: list[int] | None = None  # of several layers
+        self.number: int | None = None
         self.name = ""
+        if isinstance(layers, str):
+            layers = _read_text(layers)
         if isinstance(layers, ScalarMix):
-            self.mix = copy.deepcopy(layers).eval()  # the task goes on training its own
+            self.mix = copy.deepcopy(layers).eval()  # a task may go on training its own
+            _check_mix(self.mix, num_layers=num_layers)
         elif isinstance(layers, str) and layers in (ALL, AVERAGE, TOP):
             self.name = layers
-        elif isinstance(layers, str | int | np.integer):
-            self.layer = _read_number(layers, num_layers=num_layers)
+            self.numbers = list(range(num_layers)) if layers == ALL else None
+        elif isinstance(layers, str) or not hasattr(layers, "__len__"):
+            self.number = _read_number(layers, num_layers=num_layers)
         else:
-            raise ConfigError(_explain_other(layers, num_layers=num_layers))
-        if self.mix is not None and len(self.mix.weights) != num_layers:
-            raise ConfigError(
-                f"this mix weighs {len(self.mix.weights)} layers but the model has {num_layers}; "
-                "use the model it was trained with"
-            )
+            self.numbers = _read_numbers(layers, num_layers=num_layers)
 
     @property
-    def keeps_all(self) -> bool:
-        """Whether a token gets one vector a layer."""
-        return self.name == ALL
+    def num_kept(self) -> int | None:
+        """How many vectors a token gets; None: a single one, without an axis for layers."""
+        return None if self.numbers is None else len(self.numbers)
 
     @property
     def is_per_sentence(self) -> bool:
@@ -56,44 +58,68 @@ class LayerChoice:
             weights = ",".join(f"{weight:.9g}" for weight in self.mix.weights.tolist())
             normalized = ";normalized" if self.mix.normalizes else ""
             return f"mix({weights};scale={self.mix.scale.item():.9g}{normalized})"
-        return self.name or str(self.layer)
+        if self.name:
+            return self.name
+        return str(self.number) if self.numbers is None else ",".join(map(str, self.numbers))
 
     @torch.no_grad()
     def __call__(self, layers: Tensor) -> Tensor:
         """Apply the choice; a mix's dropout is for training only."""
         if self.mix is not None:
             return self.mix.to(layers.device)(layers)
-        if self.layer is not None:
-            return layers[self.layer]
+        if self.number is not None:
+            return layers[self.number]
         if self.name == TOP:
             return layers[-1]
         if self.name == AVERAGE:
             return layers.mean(dim=0)
-        return layers
+        return layers if self.name == ALL else layers[self.numbers]
 
 
-def _explain_other(layers: object, *, num_layers: int) -> str:
-    """Say what to give instead of something that is no choice of layers."""
-    if not hasattr(layers, "__len__") or isinstance(layers, bytes | dict):
-        return (
-            f"mix is {layers!r:.60}; choose all, average, top, a layer's number from 0 to "
-            f"{num_layers - 1} or a ScalarMix"
-        )
-    return (
-        f"mix is {layers!r:.60}, which could be layer numbers or weights; for a weighted sum give "
-        "ScalarMix.from_weights([...]), for the numbers inside a softmax "
-        f"ScalarMix(num_layers={num_layers}, initial_weights=[...]), and to pick several layers "
-        "take them from layers() or mix='all'"
-    )
+def _read_text(layers: str) -> Layers:
+    """Return the numbers in a text such as "0,2"; anything else as it is."""
+    parts = layers.split(",")
+    if len(parts) > 1 and all(part.strip().isdecimal() for part in parts):
+        return [int(part) for part in parts]
+    return layers
 
 
-def _read_number(layers: str | int | np.integer[Any], *, num_layers: int) -> int:
+def _read_number(layers: object, *, num_layers: int) -> int:
+    is_whole = isinstance(layers, str | int | np.integer) and not isinstance(layers, bool)
     try:
-        number = int(layers)
+        number = int(layers) if is_whole else -1  # type: ignore[call-overload]
     except ValueError:
         number = -1
-    if isinstance(layers, bool) or not 0 <= number < num_layers:
+    if not 0 <= number < num_layers:
         raise ConfigError(
-            f"layers is {layers!r}; choose all, average, top or a number from 0 to {num_layers - 1}"
+            f"layers is {layers!r:.60}; give all, average, top, a layer number from 0 to "
+            f"{num_layers - 1}, a list of layer numbers or a ScalarMix"
         )
     return number
+
+
+def _read_numbers(layers: Any, *, num_layers: int) -> list[int]:
+    """Read a list of layer numbers; numbers that are not whole were meant as weights."""
+    listed = layers.tolist() if isinstance(layers, Tensor | np.ndarray) else layers
+    numbers = [] if isinstance(listed, bytes | dict) else list(listed)
+    if any(isinstance(number, float | np.floating) for number in numbers):
+        raise ConfigError(
+            f"layers is {layers!r:.60}, and a list must hold layer numbers; for a weighted sum "
+            "give ScalarMix.from_weights([...]), for the logits of a softmax "
+            f"ScalarMix(num_layers={num_layers}, initial_weights=[...])"
+        )
+    checked = [_read_number(number, num_layers=num_layers) for number in numbers]
+    if not checked or len(set(checked)) < len(checked):
+        raise ConfigError(
+            f"layers is {layers!r:.60}; give a list of different layer numbers from 0 to "
+            f"{num_layers - 1}"
+        )
+    return checked
+
+
+def _check_mix(mix: ScalarMix, *, num_layers: int) -> None:
+    if len(mix.weights) != num_layers:
+        raise ConfigError(
+            f"this mix weighs {len(mix.weights)} layers but the model has {num_layers}; use the "
+            "model it was trained with"
+        )

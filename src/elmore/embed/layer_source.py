@@ -86,7 +86,7 @@ class LiveLayers:
         for sentence in sentences:
             refuse_string(sentence)
         distinct = list(dict.fromkeys(tuple(sentence) for sentence in sentences))
-        arrays = self.embedder.layers(distinct)
+        arrays = self.embedder.embed(distinct, layers="all")
         computed = {
             tokens: round_layers(layers, self.precision)
             for tokens, layers in zip(distinct, arrays, strict=True)

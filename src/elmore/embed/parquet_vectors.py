@@ -54,13 +54,15 @@ def read(path: Path) -> Iterator[SentenceVectors]:
     with parquet.ParquetFile(path) as file:
         text = _read_text(path, file)
         header = VectorHeader.from_json(text)
-        num_read = 0
+        num_read, num_sentences = 0, json.loads(text)["num_sentences"]
         for sentence_number, sentence in _join_pieces(_read_pieces(file, header=header)):
+            if not num_read <= sentence_number < num_sentences:
+                raise ValueError(f"sentence {sentence_number} of {num_sentences} is out of place")
             for _ in range(num_read, sentence_number):
                 yield _empty(header)
             yield sentence
             num_read = sentence_number + 1
-        for _ in range(num_read, json.loads(text)["num_sentences"]):
+        for _ in range(num_read, num_sentences):
             yield _empty(header)
 
 
@@ -119,7 +121,9 @@ def _schema(header: VectorHeader) -> Any:
 def _vector_columns(header: VectorHeader) -> list[str]:
     if header.num_layers is None:
         return ["vector"]
-    return [f"layer_{number}" for number in range(header.num_layers)]
+    chosen = header.layers.split(",")  # such as 0,2
+    numbers = chosen if len(chosen) == header.num_layers else range(header.num_layers)
+    return [f"layer_{number}" for number in numbers]
 
 
 def _columns_to_split(header: VectorHeader) -> list[str]:

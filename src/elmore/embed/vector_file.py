@@ -195,8 +195,9 @@ def _explaining_read_errors(path: Path) -> Iterator[None]:
     except PermissionError as error:
         raise DataError(f"reading {path} is not allowed; change its permissions") from error
     except DAMAGE as error:
+        reason = " ".join(str(error).split())  # pyarrow's are several lines
         raise DataError(
-            f"{path} is damaged or not a file of vectors ({error}); write it again"
+            f"{path} is damaged or not a file of vectors ({reason:.300}); write it again"
         ) from error
 
 

@@ -4,7 +4,9 @@ Shapes: L layers, N tokens of a batch (markers included), D both directions of o
 """
 
 from collections.abc import Callable
+from enum import StrEnum
 from itertools import accumulate, pairwise
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,29 +20,49 @@ from elmore.read.reader import Reader
 Array = NDArray[np.float32]
 
 
-def make_cutter(choice: LayerChoice) -> Callable[[ReadBatch], list[Array]]:
-    """Return what turns a batch into one (tokens, D) or (L, tokens, D) array per sentence."""
+class Output(StrEnum):
+    """What vectors are returned as."""
 
-    def cut(batch: ReadBatch) -> list[Array]:
+    NUMPY = "numpy"
+    TORCH = "torch"
+    """Tensors, on the device that computed them."""
+
+
+def make_cutter(
+    choice: LayerChoice, *, output: Output = Output.NUMPY
+) -> Callable[[ReadBatch], list[Any]]:
+    """Return what turns a batch into one (tokens, D) or (layers, tokens, D) array per sentence."""
+
+    def cut(batch: ReadBatch) -> list[Any]:
         ends = list(accumulate(batch.lengths))
-        chosen = _choose(choice, batch.layers, ends).to("cpu", torch.float32).numpy()
-        return [
-            # Copied, since a slice would keep the whole batch alive.
-            chosen[..., start + 1 : end - 1, :].copy()
-            for start, end in pairwise([0, *ends])
+        chosen = _choose(choice, batch.layers, ends).to(torch.float32)
+        slices = [
+            (..., slice(start + 1, end - 1), slice(None)) for start, end in pairwise([0, *ends])
         ]
+        # Copied, since a slice would keep the whole batch alive. On the CPU by numpy, because torch
+        # would wake its threads for that.
+        with torch.inference_mode(False):  # so that tensors can be used with a gradient
+            if output is Output.TORCH and chosen.device.type != "cpu":
+                return [chosen[piece].clone() for piece in slices]
+            arrays = chosen.cpu().numpy()
+            copies = [arrays[piece].copy() for piece in slices]
+            return copies if output is Output.NUMPY else list(map(torch.from_numpy, copies))
 
     return cut
 
 
-def make_empty(choice: LayerChoice, reader: Reader) -> Array:
+def make_empty(choice: LayerChoice, reader: Reader, *, output: Output = Output.NUMPY) -> Any:
     """Return the vectors of a sentence without tokens."""
-    shape = (0, reader.output_dim)
-    return np.empty((reader.num_layers, *shape) if choice.keeps_all else shape, np.float32)
+    shape: tuple[int, ...] = (0, reader.output_dim)
+    if choice.num_kept is not None:
+        shape = (choice.num_kept, *shape)
+    if output is Output.TORCH:
+        return torch.empty(shape, device=reader.device)
+    return np.empty(shape, np.float32)
 
 
 def _choose(choice: LayerChoice, layers: Tensor, ends: list[int]) -> Tensor:
-    """Return (N, D), or (L, N, D) for all layers; `ends` is where each sentence ends."""
+    """Return (N, D), or (layers, N, D) for several; `ends` is where each sentence ends."""
     if not choice.is_per_sentence:
         return choice(layers)
     parts = torch.tensor_split(layers, ends[:-1], dim=1)

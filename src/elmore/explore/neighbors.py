@@ -43,13 +43,13 @@ def nearest_to(
     *,
     query: list[str],
     top: int = 10,
-    mix: Layers | None = None,
+    layers: Layers | None = None,
 ) -> list[Neighbor]:
     """Return the uses of `word` most like its first use in the sentence `query`."""
-    asked, asked_vectors = collect_contexts(embedder, word, [query], mix=mix)
+    asked, asked_vectors = collect_contexts(embedder, word, [query], layers=layers)
     if not asked:
         raise DataError(f"the sentence {' '.join(query)!r} does not have the word {word!r} in it")
-    contexts, vectors = collect_contexts(embedder, word, sentences, mix=mix)
+    contexts, vectors = collect_contexts(embedder, word, sentences, layers=layers)
     similarities = vectors @ asked_vectors[0]
     best = np.argsort(-similarities, kind="stable")[:top]
     return [
@@ -64,10 +64,10 @@ def nearest_pairs(
     sentences: Iterable[list[str]],
     *,
     top: int = 10,
-    mix: Layers | None = None,
+    layers: Layers | None = None,
 ) -> list[Neighbor]:
     """Return each use of `word` with the one most like it, closest pairs first, no pair twice."""
-    return pair_contexts(*collect_contexts(embedder, word, sentences, mix=mix), top=top)
+    return pair_contexts(*collect_contexts(embedder, word, sentences, layers=layers), top=top)
 
 
 def pair_contexts(contexts: Sequence[Context], vectors: Array, *, top: int = 10) -> list[Neighbor]:
@@ -92,11 +92,13 @@ def collect_contexts(
     word: str,
     sentences: Iterable[list[str]],
     *,
-    mix: Layers | None = None,
+    layers: Layers | None = None,
 ) -> tuple[list[Context], Array]:
     """Find the uses of a word, whatever its case, and their vectors of length 1."""
-    if embedder.choose_layers(mix).keeps_all:
-        raise DataError("neighbors compare one vector a token; choose a mix other than 'all'")
+    if embedder.choose_layers(layers).num_kept is not None:
+        raise DataError(
+            "neighbors compare one vector per token; choose one layer, 'average' or 'top'"
+        )
     wanted = word.casefold()
     contexts: list[Context] = []
     rows: list[Array] = []
@@ -111,7 +113,7 @@ def collect_contexts(
             yield tokens
 
     place = 0
-    for window in embedder.windows(numbered(), mix=mix):
+    for window in embedder.windows(numbered(), layers=layers):
         for tokens, vectors in zip(window.sentences, window.vectors, strict=True):
             for position, token in enumerate(tokens):
                 if token.casefold() == wanted and len(contexts) < MAX_CONTEXTS:

@@ -84,8 +84,10 @@ class Checkpoints:
         for path in self.folder.glob("step-*.safetensors"):
             if path.stem not in whole:
                 path.unlink(missing_ok=True)
-        for path in self.folder.glob(".step-*.tmp"):
-            path.unlink(missing_ok=True)
+        # Ours, and those that safetensors writes to before it renames them.
+        for pattern in (".step-*.tmp", ".tmp??????"):
+            for path in self.folder.glob(pattern):
+                path.unlink(missing_ok=True)
 
     def _remove_old(self, *, newest: int) -> None:
         # Without its JSON a checkpoint does not count, so that goes first.

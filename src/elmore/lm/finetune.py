@@ -17,6 +17,7 @@ from elmore.errors import ModelError
 from elmore.files.json_file import replace_json
 from elmore.lm.extension import check_extension, extend_softmax
 from elmore.lm.finish import REPORT, RunReport
+from elmore.lm.language_model import NoSoftmaxError, load_language_model
 from elmore.lm.metrics import RunObserver
 from elmore.lm.network import Softmax, start_softmax
 from elmore.lm.perplexity import LossTotals, measure_losses
@@ -27,7 +28,6 @@ from elmore.model.word_softmax import WordSoftmax
 from elmore.text.batches import Document
 from elmore.text.vocabulary import UNKNOWN_WORD
 from elmore.weights.elmo_model import ElmoModel
-from elmore.weights.language_model import NoSoftmaxError, load_language_model
 from elmore.weights.loading import load_model
 from elmore.wording import count
 

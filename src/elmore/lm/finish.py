@@ -12,6 +12,7 @@ from elmore.config import About
 from elmore.corpus.sample import sample_documents, sample_stretches
 from elmore.corpus.sources import records_inputs, split_by_input
 from elmore.files.json_file import replace_json
+from elmore.lm.language_model import LanguageModel
 from elmore.lm.network import find_log_shares
 from elmore.lm.perplexity import LossTotals
 from elmore.lm.rest_state import (
@@ -24,7 +25,6 @@ from elmore.lm.rest_state import (
 )
 from elmore.lm.run import MODEL, Run
 from elmore.text.batches import Document
-from elmore.weights.language_model import LanguageModel
 from elmore.wording import count
 
 REPORT = "report.json"

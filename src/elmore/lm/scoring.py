@@ -12,11 +12,11 @@ from torch import Tensor
 
 from elmore.config import StatePolicy
 from elmore.errors import ConfigError, DataError
+from elmore.lm.language_model import LanguageModel
 from elmore.lm.perplexity import WordIds, pair_with_targets
 from elmore.read.documents import DocumentReader
 from elmore.text.batches import Tokens
 from elmore.text.vocabulary import BEGIN_WORD, END_WORD, UNKNOWN_WORD
-from elmore.weights.language_model import LanguageModel
 
 GAP = "___"
 # Sentences scored together.

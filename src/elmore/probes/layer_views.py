@@ -30,7 +30,7 @@ class LayerEmbedder(Protocol):
     def num_layers(self) -> int:
         """The LSTM layers, and the tokens below them."""
 
-    def stream(self, sentences: Iterable[Sequence[str]], *, mix: str) -> Iterator[Array]:
+    def stream(self, sentences: Iterable[Sequence[str]], *, layers: str) -> Iterator[Array]:
         """Yield one (L, T, D) array a sentence."""
 
 
@@ -102,7 +102,7 @@ def view_layers(
 
     def rows() -> Iterator[list[Array]]:
         num_tokens = 0
-        for layers in embedder.stream((sentence.tokens for sentence in sentences), mix=ALL):
+        for layers in embedder.stream((sentence.tokens for sentence in sentences), layers=ALL):
             num_tokens += layers.shape[1]
             on_progress(f"embedding, {num_tokens:,} tokens")
             yield [*layers, layers.mean(axis=0)]

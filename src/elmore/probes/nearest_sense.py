@@ -139,7 +139,7 @@ def embed_sentences(
                 waiting.append(sentence)
                 yield sentence.tokens
 
-    for layers in embedder.stream(read_tokens(), mix="all"):
+    for layers in embedder.stream(read_tokens(), layers="all"):
         yield waiting.popleft(), layers
 
 

@@ -102,6 +102,45 @@ def make_batch(sentences: Sequence[Sequence[str]], speller: Speller) -> Batch:
     )
 
 
+def make_batch_of_ids(char_ids: Tensor, speller: Speller) -> Batch:
+    """Read padded (B, T, C) character ids as AllenNLP's `batch_to_ids` gives them.
+
+    Ids are 1 above those of the alphabet, so that 0 is free for padding. Markers are put around
+    each sentence.
+    """
+    if speller.alphabet is None or speller.words is not None:
+        raise DataError("this model reads words, not characters alone; give it lists of tokens")
+    width = speller.alphabet.max_chars
+    if char_ids.dim() != 3 or char_ids.shape[2] != width or char_ids.is_floating_point():
+        raise DataError(
+            f"got numbers of shape {tuple(char_ids.shape)} and type {char_ids.dtype} where "
+            f"character ids (sentences, tokens, {width}) were expected"
+        )
+    ids = char_ids.detach().cpu()
+    mask = (ids > 0).any(dim=2)
+    lengths = mask.sum(dim=1)
+    if not torch.equal(mask, torch.arange(ids.shape[1]) < lengths[:, None]):
+        raise DataError("a token stands after padding; put the padding at the end of a sentence")
+    distinct, positions = torch.unique(ids[mask] - 1, dim=0, return_inverse=True)
+    num_units = speller.alphabet.num_units
+    if len(distinct) and not 0 <= int(distinct.min()) <= int(distinct.max()) < num_units:
+        raise DataError(
+            f"character ids inside a token must be from 1 to {num_units}; give those that "
+            "batch_to_ids makes"
+        )
+    markers = speller.spell([], with_markers=True).char_ids
+    assert markers is not None
+    sentences = (positions + NUM_MARKERS).split(lengths.tolist())
+    begin, end = torch.tensor([BEGIN]), torch.tensor([END])
+    return Batch(
+        tokens=TokenIds(char_ids=torch.cat([markers, distinct.to(markers)]), word_ids=None),
+        positions=torch.cat([torch.cat([begin, sentence, end]) for sentence in sentences])
+        if sentences
+        else positions,
+        lengths=lengths + NUM_MARKERS,
+    )
+
+
 def place_tokens(sentences: Sequence[Sequence[str]], places: Mapping[str, int]) -> Tensor:
     """Return (N,) each token's place in a table, with markers around every sentence."""
     positions: list[int] = []

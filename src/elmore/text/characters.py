@@ -25,6 +25,7 @@ class Alphabet(Protocol):
     """Spells tokens, and the two marks around a sentence, in `max_chars` ids each."""
 
     max_chars: int
+    num_units: int
 
     def spell(self, token: str) -> Ids:
         """Return the ids of a token; what does not fit is cut."""
@@ -53,6 +54,7 @@ class ByteAlphabet:
 
     def __init__(self, *, max_chars: int, splits_characters: bool = False) -> None:
         self.max_chars = max_chars
+        self.num_units = NUM_BYTE_UNITS
         self.splits_characters = splits_characters
 
     def spell(self, token: str) -> Ids:
@@ -105,6 +107,7 @@ class CharacterAlphabet:
             if needed not in ids:
                 raise ModelError(f"the model's list of characters lacks {needed!r}; get it again")
         self.max_chars = max_chars
+        self.num_units = len(ids)
         self._ids = dict(ids)
         self._unknown = ids["<oov>"]
 

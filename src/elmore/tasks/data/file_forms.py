@@ -77,8 +77,8 @@ def reads(
         def read_or_name(self: Any, path: Path) -> Iterator[_Example]:
             if takes_text and (form := _find_other_form(path, forms)) in _NEVER_TEXT:
                 raise _refuse(path, form, forms=forms, task=self.name, wanted=wanted)
-            examples = read(self, path)
             try:
+                examples = read(self, path)
                 first = list(islice(examples, 1))
             except DataError as error:
                 if (form := _find_other_form(path, forms)) is None:

@@ -36,6 +36,7 @@ from elmore.tasks.fit.plausibility import check_data
 from elmore.tasks.fit.progress import EpochResult, FitObserver, FitProgress
 from elmore.tasks.fit.run import FitRun
 from elmore.tasks.fit.settings import FitSettings
+from elmore.tasks.fit.threads import choose_threads, using_threads
 from elmore.tasks.inputs.word_table import ChosenWords
 from elmore.tasks.metrics.ratios import is_above_constant
 from elmore.tasks.metrics.tag_schemes import TagScheme
@@ -240,7 +241,8 @@ def _train(
         device=prepared.device,
     )
     run = FitRun(model, data, folder, chosen=prepared.chosen, observer=observer)
-    run.train()
+    with using_threads(choose_threads(settings)):
+        run.train()
     scores: dict[str, Scores] = {}
     with stopping_at_once(step=run.progress.step):
         for name in ("dev", "test"):

@@ -92,6 +92,8 @@ def load_task_model(
     if content.get("format") != FORMAT:
         raise ModelError(f"{folder} has format {content.get('format')!r:.20}; update elmore")
     with _explaining_damage(folder):
+        if not isinstance(content["settings"], dict):
+            raise DataError(f"its settings are {content['settings']!r:.60}, not an object")
         settings = read_settings(content["settings"])
         labels = _read_labels(content["labels"])
         words = _read_words(folder, content)

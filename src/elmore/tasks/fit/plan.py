@@ -33,7 +33,7 @@ TRAINING = FolderKind(
 )
 
 # Settings that may change when a training is resumed: they change no step taken so far.
-FREE_SETTINGS = ("training.checkpoint_minutes",)
+FREE_SETTINGS = ("training.checkpoint_minutes", "training.threads")
 RISING_SETTINGS = ("training.max_epochs", "training.patience")
 
 Plan = dict[str, Any]

@@ -155,6 +155,8 @@ class TaskTrainingSettings:
     """Draw no more than so many."""
     seed: int = 1
     checkpoint_minutes: float = 5.0
+    threads: int | None = None
+    """CPU threads. Without it one, or if the biLM is trained too, as many as there are cores."""
 
     def __post_init__(self) -> None:
         """Refuse what cannot be."""
@@ -163,8 +165,9 @@ class TaskTrainingSettings:
             check_range(f"training.{name}", getattr(self, name), 1, MAX_COUNT)
         check_range("training.halve_after", self.halve_after, 0, MAX_COUNT)
         check_range("training.seed", self.seed, 0, 1 << 40)
-        if self.max_examples is not None:
-            check_range("training.max_examples", self.max_examples, 1, MAX_COUNT)
+        for name in ("max_examples", "threads"):
+            if getattr(self, name) is not None:
+                check_range(f"training.{name}", getattr(self, name), 1, MAX_COUNT)
         for name in ("learning_rate", "max_gradient_norm", "share", "checkpoint_minutes"):
             check_positive(f"training.{name}", getattr(self, name))
         check_number("training.weight_decay", self.weight_decay, least=0.0)

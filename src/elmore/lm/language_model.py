@@ -1,10 +1,10 @@
 """A biLM with the softmax that it was trained with: what can tell how likely a text is."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -24,10 +24,13 @@ from elmore.weights.softmax_file import (
     replace_softmax,
 )
 
+if TYPE_CHECKING:
+    from elmore.lm.scoring import GapFilling, SentenceScore
+
 
 @dataclass(frozen=True)
 class LanguageModel:
-    """A biLM, and the words that both of its directions predict with one softmax."""
+    """A biLM with its LM head: the softmax over words that both directions share."""
 
     elmo: ElmoModel
     softmax: Softmax
@@ -36,8 +39,25 @@ class LanguageModel:
     run: Mapping[str, Any] = field(default_factory=dict)
     """How it was trained, for people to read."""
 
+    @classmethod
+    def load(cls, source: str | Path | None = None) -> "LanguageModel":
+        """Load a model folder or a hub id with an LM head; without a source, elmore's own model."""
+        return load_language_model(source)
+
+    def score(self, sentences: Iterable[Sequence[str]]) -> "Iterator[SentenceScore]":
+        """Yield each tokenized sentence's log-probability per token, from both directions."""
+        from elmore.lm.scoring import score_sentences  # noqa: PLC0415  which imports this module
+
+        return score_sentences(self, sentences)
+
+    def fill(self, tokens: Sequence[str], *, top: int = 10) -> "list[GapFilling]":
+        """Return the words that fit best in the one gap `___` of a tokenized sentence."""
+        from elmore.lm.scoring import fill_gap  # noqa: PLC0415
+
+        return fill_gap(self, tokens, top=top)
+
     def to(self, device: torch.device | str) -> "LanguageModel":
-        """Move to where it shall compute."""
+        """Move to another device, in place."""
         self.elmo.to(device)
         self.softmax.to(device)
         return self

@@ -11,8 +11,8 @@ from safetensors.torch import load_file, save_file
 
 from elmore.embed.embedder import load
 from elmore.errors import ElmoreError, ModelError
+from elmore.lm.language_model import LanguageModel, find_model, load_language_model
 from elmore.weights.bilm_tf import write_bilm_tf
-from elmore.weights.language_model import LanguageModel, find_model, load_language_model
 from elmore.weights.loading import load_model
 from tests import tiny
 from tests.lm.slow_language_model import WORDS, make_language_model
@@ -95,7 +95,7 @@ def test_a_softmax_of_other_weights_is_refused(tmp_path):
 @pytest.mark.parametrize(
     "last_step",
     [
-        "elmore.weights.language_model.ElmoModel.save_pretrained",
+        "elmore.lm.language_model.ElmoModel.save_pretrained",
         "elmore.weights.softmax_file.write_tensors",
         "elmore.weights.softmax_file.write_entries",
         "elmore.weights.softmax_file.write_json",

@@ -33,7 +33,7 @@ from benchmarks.pretraining_parts import Case, ElmoreRun, Windows
 from benchmarks.python_share import StageClock
 from benchmarks.timing import Contestant, take_turns
 from elmore.lm.distributed import Group
-from elmore.lm.pretrain import NoObserver
+from elmore.lm.metrics import RunObserver
 from elmore.lm.run import Run, set_threads
 
 ELMORE, PLAIN, PEERS = "elmore", "plain PyTorch", "peers' method"
@@ -185,7 +185,7 @@ def time_runs(arguments: argparse.Namespace) -> Rows:
 def run_with_clock(case: Case, folder: Path) -> tuple[StageClock, int]:
     """Train in a folder; return what each stage took, and how many tokens were predicted."""
     group = Group(device=torch.device("cpu"))
-    run = Run(case.settings, case.corpus, folder, group=group, observer=NoObserver())
+    run = Run(case.settings, case.corpus, folder, group=group, observer=RunObserver())
     run.begin(restart=True)
     clock = StageClock()
     trainer, objective = run.trainer, run.trainer._objective

@@ -2,6 +2,7 @@
 
 import ast
 import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -161,6 +162,36 @@ def test_the_document_shows_this_map():
     text = (ROOT / "ARCHITECTURE.md").read_text()
     shown = dict(re.findall(r"^\| `(\w+)/?` \| ([^|]*) \|", text, flags=re.MULTILINE))
     assert {place: set(re.findall(r"\w+", arrows)) for place, arrows in shown.items()} == MAP
+
+
+def test_verbs_share_code_through_other_modules_only():
+    """A file in cli/ that defines a command is imported by cli/app.py alone."""
+    imported = {path: cli_imports_of(path) for path in (PACKAGE / "cli").glob("*.py")}
+    verbs = imported.pop(PACKAGE / "cli" / "app.py") - {"display"}
+    assert {"embed", "fit", "prepare"} <= verbs
+    wrong = {path.name: names & verbs for path, names in imported.items() if names & verbs}
+    assert wrong == {}
+
+
+def cli_imports_of(path: Path) -> set[str]:
+    names = re.findall(r"from elmore\.cli\.(\w+) import", path.read_text())
+    names += [
+        alias.name
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ImportFrom) and node.module == "elmore.cli"
+        for alias in node.names
+    ]
+    return set(names)
+
+
+def test_no_two_public_classes_share_a_name():
+    names = Counter(
+        node.name
+        for path in PACKAGE.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    )
+    assert [name for name, number in names.items() if number > 1] == []
 
 
 def test_the_model_knows_no_files_and_no_prints():

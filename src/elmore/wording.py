@@ -1,4 +1,6 @@
-"""Numbers with their nouns, as messages and reports write them."""
+"""Numbers as messages and reports write them."""
+
+import math
 
 
 def count(number: int, noun: str, *, plural: str | None = None) -> str:
@@ -8,3 +10,41 @@ def count(number: int, noun: str, *, plural: str | None = None) -> str:
     ('1 seed', '1,500 seeds', '2 entries')
     """
     return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
+
+
+def format_perplexity(perplexity: float) -> str:
+    """Write a perplexity with as many digits as mean something.
+
+    >>> format_perplexity(39.712), format_perplexity(793471.2)
+    ('39.7', '793,471')
+    """
+    return f"{perplexity:,.1f}" if perplexity < 1000 else f"{perplexity:,.0f}"
+
+
+def format_count(number: float) -> str:
+    """Write a large number short.
+
+    >>> format_count(950), format_count(307_200), format_count(20_000_000), format_count(7.7e9)
+    ('950', '307k', '20M', '7.7B')
+    """
+    for size, letter in ((1e9, "B"), (1e6, "M"), (1e3, "k")):
+        if number >= 0.9995 * size:
+            return f"{number / size:.3g}{letter}"
+    return f"{number:.3g}"
+
+
+def format_seconds(seconds: float) -> str:
+    """Write a time with its two largest units.
+
+    >>> format_seconds(42.4), format_seconds(3723), format_seconds(200_000)
+    ('42 s', '1 h 2 min', '2 d 7 h')
+    """
+    if not math.isfinite(seconds):
+        return "?"
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    hours, days = minutes // 60, minutes // 1440
+    if not hours:
+        return f"{minutes} min"
+    return f"{hours} h {minutes % 60} min" if not days else f"{days} d {hours % 24} h"

@@ -63,7 +63,7 @@ def test_a_signal_stops_it_with_its_number(elmore_command, place, monkeypatch):
         patch.setattr(display, lambda *_, **__: os.kill(os.getpid(), signal.SIGTERM))
         result = elmore_command("fit", "tags", "--data", "data", "--without-elmo", *SMALL)
     assert result.status == 128 + signal.SIGTERM
-    told = "elmore: stopped after step 1; the same command goes on from there"
+    told = "elmore: stopped after step 1; rerun the same command to resume"
     assert result.err.splitlines()[-1] == told
     result = elmore_command("fit", "tags", "--data", "data", "--without-elmo", *SMALL)
     assert result.status == 0
@@ -76,7 +76,7 @@ def test_an_interrupt_before_the_first_step_is_told_too(elmore_command, place, m
         patch.setattr(display, Mock(side_effect=KeyboardInterrupt))
         result = elmore_command("fit", "tags", "--data", "data", "--without-elmo", *SMALL)
     assert result.status == 130
-    assert result.err == "elmore: stopped; give the same command to go on\n"
+    assert result.err == "elmore: stopped; rerun the same command to resume\n"
     assert not (place.folder / "tags").exists()
 
 
@@ -154,7 +154,7 @@ def test_data_that_looks_wrong_is_shown_and_refused_unless_accepted(elmore_comma
 def test_other_settings_in_the_same_folder_are_refused_until_restarted(elmore_command, place):
     command = ["fit", "tags", "--data", "data", "--without-elmo", *SMALL]
     assert elmore_command(*command).status == 0
-    told = "training.seed = 1, not 2; name another folder, or begin anew with --restart"
+    told = "training.seed was 1 and is now 2; use another folder, or --restart to start over"
     assert_refused(elmore_command(*command, "--set", "training.seed=2"), told)
     assert elmore_command(*command, "--set", "training.seed=2", "--restart").status == 0
 

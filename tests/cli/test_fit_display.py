@@ -9,9 +9,9 @@ from rich.console import Console
 
 from elmore.cli.fit_display import FitDisplay
 from elmore.errors import DataWarning
-from elmore.tasks.fit.progress import CurvePoint, FitProgress
+from elmore.tasks.fit.progress import EpochResult, FitProgress
 
-POINT = CurvePoint(epoch=2, step=10, loss=0.51234, dev=71.256, seconds=12.7)
+POINT = EpochResult(epoch=2, step=10, loss=0.51234, dev=71.256, seconds=12.7)
 
 
 def show(display):

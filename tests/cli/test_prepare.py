@@ -98,7 +98,7 @@ def test_an_interruption_says_how_to_go_on(texts, elmore_command, monkeypatch):
     result = elmore_command("prepare", "a.txt", "--out", "c")
     assert (result.status, result.err) == (
         130,
-        "interrupted; rerun the same command to resume\n",
+        "elmore: stopped; rerun the same command to resume\n",
     )
 
 

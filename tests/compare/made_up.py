@@ -1,6 +1,7 @@
 """Results that nobody measured, for tests of the report."""
 
-from elmore.compare.results import Comparison, CurvePoint, RunResult
+from elmore.compare.results import Comparison, RunResult
+from elmore.tasks.fit.progress import EpochResult
 
 
 def make_run(variant="without", *, share=1.0, seed=0, test=80.0, dev=None, **changes):
@@ -23,7 +24,7 @@ def make_run(variant="without", *, share=1.0, seed=0, test=80.0, dev=None, **cha
 
 
 def make_point(epoch, *, dev, loss=0.5):
-    return CurvePoint(epoch=epoch, step=10 * epoch, loss=loss, dev=dev, seconds=30.0 * epoch)
+    return EpochResult(epoch=epoch, step=10 * epoch, loss=loss, dev=dev, seconds=30.0 * epoch)
 
 
 def make_comparison(runs, **changes):

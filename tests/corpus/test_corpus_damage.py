@@ -295,9 +295,9 @@ def test_processes_share_the_check_of_all_shards(copy):
     data[-1] ^= 1
     (copy / SHARD).write_bytes(data)
     corpus = open_corpus(copy)
-    corpus.check_shards(place=0, of=2)  # checks shards 0, 2, ...
+    corpus.check_shards(rank=0, num_ranks=2)  # checks shards 0, 2, ...
     with pytest.raises(DataError, match=f"{SHARD} is damaged"):
-        open_corpus(copy).check_shards(place=1, of=2)
+        open_corpus(copy).check_shards(rank=1, num_ranks=2)
 
 
 def test_a_shard_is_checked_once_and_not_kept_open_for_it(made, monkeypatch):

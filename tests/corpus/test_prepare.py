@@ -422,8 +422,8 @@ def test_a_finished_corpus_is_not_made_again(tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"seed": 5}, "the settings differ; use another folder, or --restart"),
-        ({"form": TextForm.RAW}, "the inputs differ"),
+        ({"seed": 5}, r"settings\.seed was 0 and is now 5; use another folder, or --restart"),
+        ({"form": TextForm.RAW}, r"inputs\[0\]\.form was 'tokenized' and is now 'raw'"),
     ],
 )
 def test_a_finished_corpus_is_not_changed(tmp_path, change, message):
@@ -462,13 +462,13 @@ def test_an_unfinished_corpus_goes_on_with_the_same_text_only(tmp_path):
 def test_a_folder_of_the_users_is_left_alone(tmp_path):
     (tmp_path / "notes.txt").write_text("mine")
     for restart in (False, True):
-        with pytest.raises(DataError, match="not empty and holds no corpus"):
+        with pytest.raises(DataError, match="has other files in it and is not a corpus"):
             prepare(TEXT, tmp_path, restart=restart)
     (tmp_path / "corpus.json").write_text('{"mine": 1}')
     with pytest.raises(DataError, match="not elmore's"):
         prepare(TEXT, tmp_path, restart=True)
     assert sorted(read_folder(tmp_path)) == ["corpus.json", "notes.txt"]
-    with pytest.raises(DataError, match="something else is there"):
+    with pytest.raises(DataError, match=r"notes\.txt is a file and not a corpus"):
         prepare(TEXT, tmp_path / "notes.txt")
 
 

@@ -157,7 +157,7 @@ def test_a_folder_of_the_user_is_not_touched(tmp_path):
 
 def test_a_file_in_the_way_is_one_sentence(tmp_path):
     (tmp_path / "out.partial").write_text("mine")
-    with pytest.raises(DataError, match="something else is there already"):
+    with pytest.raises(DataError, match=r"out\.partial is a file and not a folder of chunks"):
         ChunkFolder(tmp_path / "out.partial", job=JOB)
 
 

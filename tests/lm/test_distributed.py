@@ -122,7 +122,12 @@ def test_stopped_processes_go_on_to_the_same_bits_and_others_to_nearly_the_same(
 
     with place.forked("four", size=4, in_child=stop) as processes:
         assert processes.wait() == [128 + signal.SIGTERM] * 4, processes.printed()
-        assert processes.printed().count("elmore: stopped after step 7; the same command") == 1
+        assert (
+            processes.printed().count(
+                "elmore: stopped after step 7; rerun the same command to resume"
+            )
+            == 1
+        )
     shutil.copytree(place.folder / "four", place.folder / "one")
     place.complete("four", size=4)
     place.assert_alike("four", runs["sampled", 4])
@@ -219,7 +224,7 @@ def test_when_a_process_is_lost_the_other_saves_the_last_step(
         statuses = processes.wait()
         assert statuses[lost] == -signal.SIGKILL
         assert statuses[1 - lost] == 2
-        told = f"was lost; all up to step {saved} is in a checkpoint, and the same command goes on"
+        told = f"was lost; all up to step {saved} is in a checkpoint; rerun the same command"
         assert processes.printed().count(told) == 1
         assert "Traceback" not in processes.printed()
     assert place.checkpoints(name) == [saved]
@@ -344,6 +349,6 @@ def test_torchrun_asked_to_stop_leaves_a_checkpoint(place, long):
         status, told = finish(launcher)
     assert status != 0
     (saved,) = place.checkpoints("stopped")
-    assert told.count(f"elmore: stopped after step {saved}; the same command goes on") == 1
+    assert told.count(f"elmore: stopped after step {saved}; rerun the same command to resume") == 1
     place.complete("stopped", *LONG, size=2)
     place.assert_alike("stopped", long)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from elmore.lm.run import check_run_folder, clear_run
+from elmore.lm.run import RUN
 from tests.lm.processes import Place, command, finish, needs_fork
 
 pytestmark = needs_fork
@@ -122,9 +122,9 @@ def test_a_folder_whose_restart_was_cut_short_is_still_that_of_a_run(
     unlink = Path.unlink
     monkeypatch.setattr(Path, "unlink", lambda path, **how: (next(left), unlink(path, **how)))
     with pytest.raises(StopIteration):
-        clear_run(tmp_path)
+        RUN.clear(tmp_path)
     assert len(list(tmp_path.iterdir())) == 3 - num_removed
-    check_run_folder(tmp_path)
+    RUN.check(tmp_path)
 
 
 def signalling(number, *, in_method, at_step=None):
@@ -149,7 +149,7 @@ def test_a_signal_stops_after_a_step_with_a_checkpoint(place, short, number):
     stop = signalling(number, in_method="on_step", at_step=6)
     with place.forked(number.name, in_child=stop) as processes:
         assert processes.wait() == [128 + number], processes.printed()
-        told = "elmore: stopped after step 7; the same command goes on from there\n"
+        told = "elmore: stopped after step 7; rerun the same command to resume\n"
         assert processes.printed().endswith(told)
     assert place.checkpoints(number.name)[-1] == 7
     place.complete(number.name)
@@ -165,7 +165,7 @@ def test_a_signal_after_the_last_step_is_heard_too(place, short, in_method, at_s
     stop = signalling(signal.SIGTERM, in_method=in_method, at_step=at_step)
     with place.forked(in_method, in_child=stop) as processes:
         assert processes.wait() == [128 + signal.SIGTERM], processes.printed()
-        assert "after step 12; the same command goes on from there" in processes.printed()
+        assert "after step 12; rerun the same command to resume" in processes.printed()
     assert not (place.folder / in_method / "model").exists()
     place.complete(in_method)
     place.assert_alike(in_method, short)
@@ -186,6 +186,6 @@ def test_the_command_as_users_start_it(place, whole):
         status, told = finish(process)
     assert status == 128 + signal.SIGTERM
     assert "resuming at step" in told
-    assert "the same command goes on from there" in told.splitlines()[-1]
+    assert "rerun the same command to resume" in told.splitlines()[-1]
     place.complete("cold", *STEPS)
     place.assert_alike("cold", whole)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from elmore.errors import DataError
-from elmore.lm.streams import Streams, Window
+from elmore.lm.streams import Streams, TrainingWindow
 from tests.corpus.memory_corpus import make_corpus
 
 TEXT = """
@@ -22,7 +22,7 @@ def streams(num_rows: int = 2, window: int = 3) -> Streams:
     return Streams(CORPUS.train, num_rows=num_rows, window=window)
 
 
-def spelled(window: Window, direction: int, row: int) -> list[str]:
+def spelled(window: TrainingWindow, direction: int, row: int) -> list[str]:
     """What a row reads."""
     names = ["<S>", "</S>", *window.tokens]
     return [names[place] for place in window.positions[direction, :, row]]

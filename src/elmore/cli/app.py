@@ -8,7 +8,7 @@ import typer
 from elmore import __version__
 from elmore.cli.compare import compare
 from elmore.cli.convert import convert
-from elmore.cli.data_warnings import printing_data_warnings
+from elmore.cli.display import printing_data_warnings
 from elmore.cli.embed import embed
 from elmore.cli.evaluate import evaluate
 from elmore.cli.finetune import finetune

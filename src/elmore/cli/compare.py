@@ -7,29 +7,16 @@ from typing import Annotated
 
 import typer
 
-from elmore.cli import options
-from elmore.cli.fit import (
-    Accept,
-    Changes,
-    Config,
-    Data,
-    Dev,
-    Elmo,
-    TaskName,
-    Test,
-    Train,
-    Words,
-    read_task,
-)
+from elmore.cli import options, task_options
+from elmore.cli.display import report_interrupt
 from elmore.cli.fit_display import FitDisplay
-from elmore.cli.stops import how_to_go_on, telling_of_stops
 from elmore.errors import ConfigError
 from elmore.wording import count
 
 
 def compare(
-    task: TaskName,
-    data: Data = None,
+    task: task_options.TaskName,
+    data: task_options.Data = None,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -39,11 +26,11 @@ def compare(
             help="Folder of the comparison. Without it: compare-TASK.",
         ),
     ] = None,
-    train: Train = None,
-    dev: Dev = None,
-    test: Test = None,
-    elmo: Elmo = None,
-    words: Words = None,
+    train: task_options.Train = None,
+    dev: task_options.Dev = None,
+    test: task_options.Test = None,
+    elmo: task_options.Elmo = None,
+    words: task_options.Words = None,
     variants: Annotated[
         str,
         typer.Option(
@@ -56,19 +43,18 @@ def compare(
         str, typer.Option(help="Shares of the training data in percent, with commas between.")
     ] = "100",
     seeds: Annotated[int, typer.Option(min=1, help="How often each is trained.")] = 3,
-    config: Config = None,
-    changes: Changes = None,
-    restart: Annotated[
-        bool, typer.Option("--restart", help="Train anew what an earlier comparison trained.")
-    ] = False,
-    accept: Accept = False,
+    config: task_options.Config = None,
+    changes: options.Changes = None,
+    restart: options.Restart = False,
+    accept: task_options.Accept = False,
     device: options.Device = "cpu",
     as_json: options.Json = False,
 ) -> None:
     """Train a task with and without ELMo, over several seeds, and report what that changes.
 
     The folder gets report.html (table, learning curves, gains by amount of data, the learned
-    weights of layers) and report.json. A comparison that is stopped goes on with the same command.
+    weights of layers) and report.json. To resume a comparison that was stopped, rerun the
+    command.
 
     For example:
 
@@ -78,7 +64,7 @@ def compare(
     """
     chosen = [name.strip() for name in variants.split(",") if name.strip()]
     percents = [_read_percent(text) for text in shares.split(",")]
-    settings, parts = read_task(
+    settings, parts = task_options.read_task(
         task,
         data=data,
         train=train,
@@ -116,7 +102,7 @@ def compare(
     about, fingerprint = model.config.about.name, model.fingerprint()
     del model
     finished = []
-    with telling_of_stops(otherwise=how_to_go_on(restart=restart)), display.shown():
+    with report_interrupt(restart=restart), display.shown():
         for pair in run_comparison(
             runs,
             parts,
@@ -129,7 +115,7 @@ def compare(
             device=device,
         ):
             finished.append(pair)
-            # Plots take seconds: they are drawn anew when there is something new, or all.
+            # Plots take seconds: they are drawn again after a new training, and at the end.
             if not was_done[pair[0].name] or len(finished) == len(runs):
                 comparison = summarize(finished, settings, elmo=about, fingerprint=fingerprint)
                 state = _describe_state(len(finished), len(runs))
@@ -161,5 +147,5 @@ def _read_percent(text: str) -> float:
 
 
 def _command() -> str:
-    # Repeated, it would throw away what it was to go on with.
+    # With --restart, rerunning the command would delete what it should resume.
     return shlex.join(["elmore", *(word for word in sys.argv[1:] if word != "--restart")])

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from elmore.cli import options
-from elmore.cli.progress import Progress
+from elmore.cli.display import EmbedProgress, report_interrupt
 from elmore.config import Precision, StatePolicy
 from elmore.text.language import Language
 
@@ -45,9 +45,7 @@ def embed(
     language: options.LanguageOption = Language.EN,
     dtype: Annotated[DType, typer.Option(help="Numbers in the file.")] = DType.FLOAT32,
     compress: Annotated[bool, typer.Option("--compress", help="Make the file smaller.")] = False,
-    restart: Annotated[
-        bool, typer.Option("--restart", help="Begin anew, even if an earlier run was interrupted.")
-    ] = False,
+    restart: options.Restart = False,
     options_path: options.Options = None,
     token_embeddings: options.TokenEmbeddings = None,
     vocabulary: options.Vocabulary = None,
@@ -59,7 +57,7 @@ def embed(
 ) -> None:
     """Give every token its vector in context.
 
-    A finished file appears all at once. Interrupted, the same command goes on where it was.
+    A finished file appears all at once. To resume after an interruption, rerun the command.
 
     For example:
 
@@ -71,7 +69,7 @@ def embed(
 
         echo "The bank of the river." | elmore embed - > vectors.jsonl
     """
-    progress = Progress(text)
+    progress = EmbedProgress(text)
     sentences = options.open_sentences(
         text,
         tokenized=tokenized,
@@ -97,21 +95,17 @@ def embed(
         return
     from elmore.embed.job import embed_to_file  # noqa: PLC0415  brings torch
 
-    try:
-        with progress.shown():
-            report = embed_to_file(
-                embedder,
-                sentences,
-                out,
-                layers=layers,
-                dtype=str(dtype),
-                compress=compress,
-                restart=restart,
-                on_progress=progress.set_done,
-            )
-    except KeyboardInterrupt:
-        print("interrupted; the same command goes on where it was", file=sys.stderr)
-        raise typer.Exit(130) from None
+    with report_interrupt(restart=restart), progress.shown():
+        report = embed_to_file(
+            embedder,
+            sentences,
+            out,
+            layers=layers,
+            dtype=str(dtype),
+            compress=compress,
+            restart=restart,
+            on_progress=progress.set_done,
+        )
     if as_json:
         print(json.dumps(asdict(report)))
     else:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from elmore.cli import options
-from elmore.cli.progress import showing_status
+from elmore.cli.display import show_status
 from elmore.config import StatePolicy
 from elmore.errors import DataError
 from elmore.text.language import Language
@@ -196,12 +196,11 @@ def _measure(
     from elmore.lm.perplexity import measure_losses  # noqa: PLC0415
     from elmore.read.documents import zero_state  # noqa: PLC0415
 
-    place = read_device(device)
-    loaded = load_language_model(model).to(place)
+    loaded = load_language_model(model).to(read_device(device))
     options.print_notes(loaded.elmo)
     totals = {}
     # Text is read ahead, so bytes read would not show how much is done.
-    with showing_status("measuring") as show:
+    with show_status("measuring") as show:
         for name, text in documents.items():
             totals[name] = measure_losses(
                 loaded.elmo,

@@ -10,14 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from elmore.cli import options
-from elmore.cli.prepare import find_sources, show_progress
-from elmore.cli.pretrain import Changes, Restart, print_report, shown_once
-from elmore.cli.stops import how_to_go_on, telling_of_stops
-from elmore.cli.training_display import TrainingDisplay
+from elmore.cli.display import report_interrupt, show_prepare
+from elmore.cli.training_display import TrainingDisplay, print_run_report
 from elmore.corpus.settings import PrepareSettings
 from elmore.errors import ConfigError, ElmoreError
 from elmore.settings import apply_change
-from elmore.text.files import TextForm
 from elmore.text.language import Language
 
 if TYPE_CHECKING:
@@ -67,8 +64,8 @@ def finetune(
     document_sentences: Annotated[
         int | None, typer.Option(min=1, help="End documents after so many sentences, too.")
     ] = None,
-    changes: Changes = None,
-    restart: Restart = False,
+    changes: options.Changes = None,
+    restart: options.Restart = False,
     device: options.Device = "cpu",
     as_json: options.Json = False,
 ) -> None:
@@ -86,8 +83,7 @@ def finetune(
 
         elmore embed abstracts.txt --model acl/model --out vectors.h5
     """
-    if tokenized and form not in (None, TextForm.TOKENIZED):
-        raise typer.BadParameter(f"--tokenized contradicts --form {form}; give one of them")
+    form = options.choose_form(form, tokenized=tokenized)
     # Gentler than training from nothing: half its rate.
     values: dict[str, Any] = {
         "training": {"num_epochs": epochs, "rows": 32},
@@ -95,7 +91,9 @@ def finetune(
     }
     for change in changes or []:
         if change.startswith("model."):
-            raise ConfigError(f"--set {change}: the model is what it is; leave it as it was")
+            raise ConfigError(
+                f"--set {change}: fine-tuning cannot change the architecture; leave this out"
+            )
         apply_change(values, change)
     from elmore.corpus.corpus import open_corpus  # noqa: PLC0415  brings numpy
     from elmore.jobs.device import read_device  # noqa: PLC0415  brings torch
@@ -104,9 +102,9 @@ def finetune(
         load_start,
         make_settings,
     )
-    from elmore.lm.run import check_run_folder  # noqa: PLC0415
+    from elmore.lm.run import RUN  # noqa: PLC0415
 
-    check_run_folder(out)
+    RUN.check(out)
     _check_out(out, model)
     read_device(device)
     start = load_start(model)
@@ -126,7 +124,7 @@ def finetune(
             out,
             start,
             settings=PrepareSettings(
-                form=TextForm.TOKENIZED if tokenized else form,
+                form=form,
                 language=language,
                 max_words=max_new_words,
                 min_count=min_count,
@@ -138,7 +136,7 @@ def finetune(
         )
     del start
     display = TrainingDisplay()
-    with telling_of_stops(otherwise=how_to_go_on(restart=restart)), shown_once(display):
+    with report_interrupt(restart=restart), display.shown():
         report = finetune_model(
             model,
             corpus,
@@ -180,7 +178,7 @@ def _prepare(
     from elmore.corpus.prepare import prepare_corpus  # noqa: PLC0415
     from elmore.files.atomic import replace_file  # noqa: PLC0415
     from elmore.lm.enough_text import check_enough_text  # noqa: PLC0415
-    from elmore.lm.run import lock_run  # noqa: PLC0415
+    from elmore.lm.run import RUN  # noqa: PLC0415
     from elmore.text.vocabulary import write_entries  # noqa: PLC0415
 
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
@@ -188,16 +186,17 @@ def _prepare(
             "several processes would prepare the same text; prepare it first (elmore prepare TEXT "
             "--vocabulary MODEL/softmax_words.txt --extend --out corpus/) and give the corpus"
         )
-    sources, heldout_sources = find_sources(text), find_sources(heldout_text)
+    sources = options.find_sources(text)
+    heldout_sources = options.find_sources(heldout_text)
     is_new = not out.exists()
-    release = lock_run(out)  # a run at work must keep its corpus
+    release = RUN.lock(out)  # a run at work must keep its corpus
     try:
         words = (out / WORDS).resolve()  # the same, however the folder was named
         with replace_file(words) as temporary:
             write_entries(temporary, start.words)
         if start.words:
             settings = replace(settings, vocabulary=words, extends=True)
-        with show_progress() as on_progress:
+        with show_prepare() as on_progress:
             corpus = prepare_corpus(
                 sources,
                 out / CORPUS,
@@ -222,7 +221,7 @@ def _print_report(report: "FinetuneReport", *, as_json: bool) -> None:
     if as_json:
         print(json.dumps(report.to_json()))
         return
-    print_report(report.run, as_json=False)
+    print_run_report(report.run, as_json=False)
     how = "learned anew" if report.before is None else "added to the vocabulary"
     print(f"  words {how}: {report.num_new_words:,}")
     for name, before, after in (

@@ -6,64 +6,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from elmore.cli import options
+from elmore.cli import options, task_options
+from elmore.cli.display import report_interrupt
 from elmore.cli.fit_display import FitDisplay
-from elmore.cli.pretrain import Restart
-from elmore.cli.stops import how_to_go_on, telling_of_stops
 from elmore.errors import ConfigError
 from elmore.wording import count
 
 if TYPE_CHECKING:
-    from elmore.tasks.data.parts import Parts
     from elmore.tasks.fit.fit import FitReport
-    from elmore.tasks.fit.settings import FitSettings
-
-TaskName = Annotated[
-    str,
-    typer.Argument(
-        help="entities (ner), tags (pos), sentiment, entailment, roles (srl), coreference, "
-        "questions (qa); texts or pairs for your own."
-    ),
-]
-Data = Annotated[
-    Path | None,
-    typer.Option(help="Folder with files for train, dev and maybe test, told by their names."),
-]
-Train = Annotated[Path | None, typer.Option(help="Training data: a file, or a folder of files.")]
-Dev = Annotated[Path | None, typer.Option(help="Data by which weights are chosen.")]
-Test = Annotated[Path | None, typer.Option(help="Data to be scored on at the end.")]
-Elmo = Annotated[
-    str | None,
-    typer.Option(
-        help="The biLM: model folder, bilm-tf weights, ELMoForManyLangs folder or hub id. "
-        "Without it: the model that comes with elmore."
-    ),
-]
-Words = Annotated[
-    Path | None,
-    typer.Option(
-        help="Word vectors: GloVe's text, or .npz with the arrays words and vectors. Without "
-        "them, they are learned. Short for --set words.file=FILE."
-    ),
-]
-Config = Annotated[Path | None, typer.Option(help="Settings as TOML. Without it: the task's own.")]
-Accept = Annotated[
-    bool,
-    typer.Option(
-        "--accept",
-        help="Train even if the data looks wrong: typos among labels, swapped columns, lost blank "
-        "lines, another script than the biLM's.",
-    ),
-]
-Changes = Annotated[
-    list[str] | None,
-    typer.Option("--set", help="Change a setting, such as training.max_epochs=5; repeatable."),
-]
 
 
 def fit(
-    task: TaskName,
-    data: Data = None,
+    task: task_options.TaskName,
+    data: task_options.Data = None,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -73,18 +28,18 @@ def fit(
             help="Folder of the trained task. Without it: the task's name.",
         ),
     ] = None,
-    train: Train = None,
-    dev: Dev = None,
-    test: Test = None,
-    elmo: Elmo = None,
+    train: task_options.Train = None,
+    dev: task_options.Dev = None,
+    test: task_options.Test = None,
+    elmo: task_options.Elmo = None,
     without_elmo: Annotated[
         bool, typer.Option("--without-elmo", help="Train the network without ELMo vectors.")
     ] = False,
-    words: Words = None,
-    config: Config = None,
-    changes: Changes = None,
-    restart: Restart = False,
-    accept: Accept = False,
+    words: task_options.Words = None,
+    config: task_options.Config = None,
+    changes: options.Changes = None,
+    restart: options.Restart = False,
+    accept: task_options.Accept = False,
     device: options.Device = "cpu",
     as_json: options.Json = False,
 ) -> None:
@@ -106,7 +61,7 @@ def fit(
         raise ConfigError("--without-elmo contradicts --elmo; give one of them")
     if without_elmo and any(change.strip().startswith("elmo.") for change in changes or []):
         raise ConfigError("--without-elmo contradicts --set elmo...; give one of them")
-    settings, parts = read_task(
+    settings, parts = task_options.read_task(
         task,
         data=data,
         train=train,
@@ -124,7 +79,7 @@ def fit(
     folder = out or Path(settings.kind)
     display = FitDisplay(score_name=make_task(settings).main_score)
     was_done = not restart and (folder / REPORT).is_file()
-    with telling_of_stops(otherwise=how_to_go_on(restart=restart)), display.shown():
+    with report_interrupt(restart=restart), display.shown():
         report = fit_task(
             settings,
             parts,
@@ -139,30 +94,6 @@ def fit(
         print(json.dumps({"folder": str(folder), **report.to_json()}))
     else:
         _print_report(report, folder, note="; trained before" if was_done else "")
-
-
-def read_task(
-    task: str,
-    *,
-    data: Path | None,
-    train: Path | None,
-    dev: Path | None,
-    test: Path | None,
-    words: Path | None,
-    config: Path | None,
-    changes: list[str],
-) -> "tuple[FitSettings, Parts]":
-    """Return the settings and files that options name."""
-    from elmore.tasks.data.parts import find_parts  # noqa: PLC0415
-    from elmore.tasks.fit.settings import load_settings  # noqa: PLC0415  brings torch
-
-    if data is None and (train is None or dev is None):
-        missing = "--train" if dev else "--dev" if train else "data"
-        raise ConfigError(f"{missing} is missing; give a folder (--data), or --train and --dev")
-    if words is not None:
-        changes = [*changes, f"words.file={json.dumps(str(words))}"]
-    settings = load_settings(task, config=config, changes=changes)
-    return settings, find_parts(data, train=train, dev=dev, test=test)
 
 
 def _print_report(report: "FitReport", folder: Path, *, note: str) -> None:

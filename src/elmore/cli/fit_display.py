@@ -1,37 +1,22 @@
 """What a task's training shows: a bar on a terminal, else a line per minute; a line per epoch."""
 
-import sys
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from elmore.cli.log_lines import LogLines
-from elmore.errors import DataWarning
+from elmore.cli.display import LogLines, printing_data_warnings
+from elmore.tasks.fit.progress import EpochResult, FitObserver, FitProgress
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-    from elmore.tasks.fit.progress import CurvePoint, FitProgress
 
 
 # Stages that get a line in a log as soon as they start.
 TOLD_STAGES = ("embedding", "fine-tuning", "waiting", "going on")
 
 
-def _print_warning(
-    others: Callable[..., None], message: Warning | str, category: type[Warning], *place: Any
-) -> None:
-    """Print what is odd in the data as a line; warnings of libraries keep their form."""
-    if issubclass(category, DataWarning):
-        print(f"elmore: {message}", file=sys.stderr)
-    else:
-        others(message, category, *place)
-
-
-class FitDisplay:
+class FitDisplay(FitObserver):
     """Shows a training on standard error."""
 
     def __init__(
@@ -49,23 +34,23 @@ class FitDisplay:
 
     @contextmanager
     def shown(self) -> Iterator[None]:
-        """Show what happens while the work inside goes on."""
+        """Show what happens during the work inside."""
         from elmore.cli.bars import make_bar  # noqa: PLC0415  rich is slow to import
 
         with (
             make_bar(left="left in this epoch", console=self._lines.console) as self._bar,
-            warnings.catch_warnings(),
+            printing_data_warnings(),
         ):
             self._task = self._bar.add_task("starting", total=None)
             self._lines.start_clock()
-            warnings.simplefilter("default", DataWarning)  # each once
-            warnings.showwarning = partial(_print_warning, warnings.showwarning)
             yield
 
-    def on_stage(self, text: str) -> None:
+    def on_stage(self, text: str, share: float | None = None) -> None:
         """Show what is being done; a log gets a line when a long stage starts, and per minute."""
         if self._bar is None:
             return
+        if share is not None:
+            text = f"{text}, {share:.0%}"
         self._bar.update(self._task, description=text, total=None, completed=0)
         stage = text.partition(",")[0]  # what follows the comma is how much of it is done
         if self._lines.is_log:
@@ -80,15 +65,15 @@ class FitDisplay:
         """Print lines, and leave them there."""
         self._lines.print(text)
 
-    def on_step(self, progress: "FitProgress", *, num_steps: int, loss: float) -> None:
+    def on_step(self, progress: FitProgress, *, num_steps: int, loss: float) -> None:
         """Move the bar; a log gets a line per minute."""
         if self._bar is None:
             return
         best = "" if progress.best_score is None else f", best {progress.best_score:.2f}"
         if self._lines.is_log:
             if self._lines.is_due():
-                place = f"epoch {progress.epoch + 1}, step {progress.place:,} of {num_steps:,}"
-                self._lines.print(f"{place}: loss {loss:.4f}{best}")
+                step = f"step {progress.place:,} of {num_steps:,}"
+                self._lines.print(f"epoch {progress.epoch + 1}, {step}: loss {loss:.4f}{best}")
             return
         if progress.place == 1:
             self._bar.reset(self._task, total=num_steps)
@@ -99,11 +84,11 @@ class FitDisplay:
             completed=progress.place,
         )
 
-    def on_epoch(self, point: "CurvePoint", *, is_best: bool) -> None:
+    def on_epoch(self, result: EpochResult, *, is_best: bool) -> None:
         """Print how an epoch ended."""
         mark = " (best so far)" if is_best else ""
         self._lines.print(
-            f"epoch {point.epoch}: loss {point.loss:.4f}, dev {self.score_name} {point.dev:.2f}"
-            f"{mark}, {point.seconds:.0f} s"
+            f"epoch {result.epoch}: loss {result.loss:.4f}, dev {self.score_name} {result.dev:.2f}"
+            f"{mark}, {result.seconds:.0f} s"
         )
         self._lines.start_clock()

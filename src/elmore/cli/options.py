@@ -4,14 +4,14 @@ import sys
 from collections.abc import Callable, Iterator
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 import typer
 
 from elmore.config import Precision, StatePolicy
 from elmore.errors import DataError
 from elmore.files import atomic
-from elmore.text.files import TextForm, guess_form, read_sentences
+from elmore.text.files import TextForm, find_files, guess_form, read_sentences
 from elmore.text.language import Language
 
 if TYPE_CHECKING:
@@ -98,12 +98,41 @@ MaxSentenceTokens = Annotated[
     int, typer.Option(min=1, help="Refuse a sentence longer than this; nothing is ever cut.")
 ]
 
+Restart = Annotated[
+    bool, typer.Option("--restart", help="Start over: delete what an earlier run left in --out.")
+]
+Changes = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="Change a setting: --set training.seed=2. May be repeated."),
+]
+
 
 def check_out(out: Path | None) -> Path | None:
     """Refuse a path that is probably mistyped, before any work is done."""
     if out is not None:
         atomic.check_out(out)
     return out
+
+
+def choose_form(form: TextForm | None, *, tokenized: bool) -> TextForm | None:
+    """Return the form that --form and --tokenized ask for."""
+    if tokenized and form not in (None, TextForm.TOKENIZED):
+        raise typer.BadParameter(f"--tokenized contradicts --form {form}; give one of them")
+    return TextForm.TOKENIZED if tokenized else form
+
+
+def find_sources(patterns: list[str]) -> list[Path | BinaryIO]:
+    """Return the files of paths and patterns, and standard input for a dash."""
+    sources: list[Path | BinaryIO] = []
+    for pattern in patterns:
+        sources += [_open_stdin()] if pattern == "-" else find_files([pattern])
+    return sources
+
+
+def _open_stdin() -> BinaryIO:
+    if sys.stdin is None:
+        raise DataError("standard input is closed; pipe text into it, or name a file")
+    return sys.stdin.buffer
 
 
 def open_sentences(
@@ -119,14 +148,9 @@ def open_sentences(
 
     In plain text an empty sentence only says that a document ends, which one policy wants to know.
     """
-    if tokenized and form not in (None, TextForm.TOKENIZED):
-        raise typer.BadParameter(f"--tokenized contradicts --form {form}; give one of them")
-    if text == "-" and sys.stdin is None:
-        raise DataError("standard input is closed; pipe text into it, or name a file")
-    source = sys.stdin.buffer if text == "-" else Path(text)
-    if tokenized:
-        form = TextForm.TOKENIZED
-    elif form is None:
+    form = choose_form(form, tokenized=tokenized)
+    source = _open_stdin() if text == "-" else Path(text)
+    if form is None:
         form = guess_form(source) if isinstance(source, Path) else TextForm.RAW
     sentences = read_sentences(source, form=form, language=language, on_bytes=on_bytes)
     if form is not TextForm.TOKENIZED and state is not StatePolicy.DOCUMENT:

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from elmore.cli import options
-from elmore.cli.training_display import format_count, format_perplexity
 from elmore.errors import DataError, MissingExtraError
 from elmore.explore.training_curves import By, Curve, RunCurves, read_curves
 from elmore.files.atomic import replace_file
-from elmore.wording import count
+from elmore.wording import count, format_count, format_perplexity
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 import typer
 
 from elmore.cli import options
-from elmore.cli.progress import showing_status
-from elmore.cli.stops import telling_of_stops
+from elmore.cli.display import report_interrupt, show_status
 from elmore.errors import ConfigError, DataError
 from elmore.wording import count
 
@@ -81,8 +80,8 @@ def predict(
     pairs: list[tuple[Any, Any]] = []
     num_tokens, began = 0, time.perf_counter()
     with (
-        telling_of_stops(otherwise="nothing was written" if out else "the rest is not predicted"),
-        showing_status("predicting") as on_progress,
+        report_interrupt(hint="nothing was written" if out else "the rest is not predicted"),
+        show_status("predicting") as on_progress,
         _open(out) as file,
     ):
         writer = _Writer(form, model, file)

@@ -2,25 +2,20 @@
 
 import json
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from elmore.cli import options
-from elmore.cli.progress import showing_status
+from elmore.cli.display import report_interrupt, show_prepare, show_status
 from elmore.corpus.settings import BadBytesPolicy, PrepareSettings
-from elmore.errors import DataError
 from elmore.lm.settings import TrainingSettings
-from elmore.text.files import TextForm, find_files
 from elmore.text.language import Language
 from elmore.wording import count
 
 if TYPE_CHECKING:
     from elmore.corpus.corpus import Corpus
-    from elmore.corpus.progress import PrepareProgress
 
 _DEFAULTS = PrepareSettings()
 
@@ -87,9 +82,7 @@ def prepare(
     processes: Annotated[
         int | None, typer.Option(min=1, help="Processes at work. Without it: one a core.")
     ] = None,
-    restart: Annotated[
-        bool, typer.Option("--restart", help="Start over, even if the folder holds a corpus.")
-    ] = False,
+    restart: options.Restart = False,
     verify: Annotated[
         bool,
         typer.Option(
@@ -123,14 +116,13 @@ def prepare(
             "there is no text to prepare; name files, or - for standard input (to check a finished "
             "corpus, --verify)"
         )
-    if tokenized and form not in (None, TextForm.TOKENIZED):
-        raise typer.BadParameter(f"--tokenized contradicts --form {form}; give one of them")
+    form = options.choose_form(form, tokenized=tokenized)
     if vocabulary is not None and not extend and (max_words, min_count) != (None, None):
         raise typer.BadParameter(
             "--vocabulary is taken as it is; leave out --max-words and --min-count, or --extend it"
         )
     settings = PrepareSettings(
-        form=TextForm.TOKENIZED if tokenized else form,
+        form=form,
         language=language,
         max_words=_DEFAULTS.max_words if max_words is None else max_words,
         min_count=_DEFAULTS.min_count if min_count is None else min_count,
@@ -141,23 +133,20 @@ def prepare(
         seed=seed,
         bad_bytes=bad_bytes,
     )
-    sources, heldout_sources = find_sources(text), find_sources(heldout_text or [])
+    sources = options.find_sources(text)
+    heldout_sources = options.find_sources(heldout_text or [])
     from elmore.corpus.prepare import prepare_corpus  # noqa: PLC0415  brings numpy
 
-    try:
-        with show_progress() as on_progress:
-            corpus = prepare_corpus(
-                sources,
-                out,
-                settings=settings,
-                heldout_sources=heldout_sources,
-                num_processes=processes,
-                restart=restart,
-                on_progress=on_progress,
-            )
-    except KeyboardInterrupt:
-        print("interrupted; rerun the same command to resume", file=sys.stderr)
-        raise typer.Exit(130) from None
+    with report_interrupt(restart=restart), show_prepare() as on_progress:
+        corpus = prepare_corpus(
+            sources,
+            out,
+            settings=settings,
+            heldout_sources=heldout_sources,
+            num_processes=processes,
+            restart=restart,
+            on_progress=on_progress,
+        )
     _report(corpus, as_json=as_json)
 
 
@@ -184,7 +173,7 @@ def _verify(folder: Path, *, as_json: bool) -> None:
     """Read a whole corpus; print that it is sound, or raise what is damaged."""
     from elmore.corpus.corpus import check_corpus  # noqa: PLC0415  brings numpy
 
-    with showing_status("checking") as show:
+    with show_status("checking") as show:
         corpus = check_corpus(
             folder, on_shard=lambda number, of: show(f"checking shard {number + 1:,} of {of:,}")
         )
@@ -200,47 +189,6 @@ def _verify(folder: Path, *, as_json: bool) -> None:
             f"{folder}: {count(num_shards, 'shard')} and all other files match their checksums "
             f"({count(num_bytes, 'byte')})"
         )
-
-
-def find_sources(patterns: list[str]) -> list[Path | BinaryIO]:
-    """Return the files, and standard input for a dash."""
-    sources: list[Path | BinaryIO] = []
-    for pattern in patterns:
-        if pattern != "-":
-            sources += find_files([pattern])
-        elif sys.stdin is None:
-            raise DataError("standard input is closed; pipe text into it, or name a file")
-        else:
-            sources.append(sys.stdin.buffer)
-    return sources
-
-
-@contextmanager
-def show_progress() -> Iterator[Any]:
-    """Show a bar while the work inside goes on, if there is a terminal to show it on."""
-    from elmore.cli.bars import make_bar  # noqa: PLC0415  rich is slow to import
-
-    with make_bar(
-        "{task.fields[read]}",
-        "{task.fields[tokens]:,} tokens",
-        "{task.fields[speed]:,.0f} tokens/s",
-    ) as bar:
-        task = bar.add_task("reading", total=None, read="", tokens=0, speed=0.0)
-
-        def move(done: "PrepareProgress") -> None:
-            elapsed = bar.tasks[0].elapsed
-            if done.stage == "reading" and elapsed:
-                speed = done.num_new_tokens / elapsed
-                bar.update(task, read=f"{done.num_done / 1e6:,.0f} MB", speed=speed)
-            bar.update(
-                task,
-                description=done.stage,
-                total=done.num_total,
-                completed=done.num_done,
-                tokens=done.num_tokens,
-            )
-
-        yield move
 
 
 def _report(corpus: "Corpus", *, as_json: bool) -> None:

@@ -1,31 +1,16 @@
 """`elmore pretrain`: a prepared corpus in, a model out."""
 
-import json
-import os
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from elmore.cli import options
-from elmore.cli.stops import how_to_go_on, telling_of_stops
-from elmore.cli.training_display import TrainingDisplay, format_seconds
-from elmore.lm.settings import PretrainSettings, load_settings
+from elmore.cli.display import report_interrupt
+from elmore.cli.training_display import TrainingDisplay, print_run_report
+from elmore.lm.settings import load_settings
 from elmore.settings import find_config
-from elmore.wording import count
-
-if TYPE_CHECKING:
-    from elmore.lm.finish import RunReport
-
-Changes = Annotated[
-    list[str] | None,
-    typer.Option("--set", help="Change a setting: --set training.rows=64. May be repeated."),
-]
-Restart = Annotated[
-    bool, typer.Option("--restart", help="Begin anew, and remove what an earlier run left.")
-]
 
 
 def pretrain(
@@ -43,7 +28,7 @@ def pretrain(
         Path,
         typer.Option("--out", "-o", callback=options.check_out, help="Folder of the run."),
     ],
-    changes: Changes = None,
+    changes: options.Changes = None,
     weight: Annotated[
         list[str] | None,
         typer.Option(
@@ -53,14 +38,14 @@ def pretrain(
             "name without its ending, or a pattern such as 'news_*'. May be repeated.",
         ),
     ] = None,
-    restart: Restart = False,
+    restart: options.Restart = False,
     device: options.Device = "cpu",
     as_json: options.Json = False,
 ) -> None:
     """Train a biLM on a prepared corpus.
 
-    The run folder gets checkpoints, metrics.jsonl and, at the end, model/. Stopped in whatever way,
-    the same command goes on where it was.
+    The run folder gets checkpoints, metrics.jsonl and, at the end, model/. To resume a run that was
+    stopped, rerun the command.
 
     For example:
 
@@ -79,7 +64,15 @@ def pretrain(
     settings = load_settings(find_config(config), changes or [])
     weights = {**settings.training.weights, **_read_weights(weight or [])}
     settings = replace(settings, training=replace(settings.training, weights=weights))
-    run_training(settings, corpus, out, restart=restart, device=device, as_json=as_json)
+    from elmore.lm.pretrain import pretrain_model  # noqa: PLC0415  brings torch
+
+    display = TrainingDisplay()
+    with report_interrupt(restart=restart), display.shown():
+        report = pretrain_model(
+            settings, corpus, out, observer=display, restart=restart, device=device
+        )
+    if report is not None:
+        print_run_report(report, as_json=as_json)
 
 
 def _read_weights(options: list[str]) -> dict[str, int]:
@@ -93,62 +86,3 @@ def _read_weights(options: list[str]) -> dict[str, int]:
             )
         weights[source] = int(number)
     return weights
-
-
-def run_training(
-    settings: PretrainSettings,
-    corpus: Path,
-    out: Path,
-    *,
-    restart: bool,
-    device: str,
-    as_json: bool,
-) -> None:
-    """Train, show how it goes, and tell what came of it."""
-    from elmore.lm.pretrain import pretrain_model  # noqa: PLC0415  brings torch
-
-    display = TrainingDisplay()
-    with telling_of_stops(otherwise=how_to_go_on(restart=restart)), shown_once(display):
-        report = pretrain_model(
-            settings, corpus, out, observer=display, restart=restart, device=device
-        )
-    if report is not None:
-        print_report(report, as_json=as_json)
-
-
-def shown_once(display: TrainingDisplay) -> AbstractContextManager[None]:
-    """Show the display, of several processes by the first only."""
-    return display.shown() if os.environ.get("RANK", "0") == "0" else nullcontext()
-
-
-def print_report(report: "RunReport", *, as_json: bool) -> None:
-    """Tell what came of a run."""
-    if as_json:
-        print(json.dumps(report.to_json()))
-        return
-    print(
-        f"{report.folder / 'model'}: {count(report.step, 'step')}, "
-        f"{count(report.tokens, 'token')} in "
-        f"{format_seconds(report.seconds)} ({report.reason})"
-    )
-    if report.heldout is None:
-        print("  no text was held out, so nothing is known of its perplexity")
-    else:
-        print(f"  on {report.heldout.num_predictions:,} held-out tokens and ends of sentences:")
-    rows = [("held out, state carried", report.heldout)]
-    if report.starts is not None:
-        rows += [
-            ("every sentence from zeros", report.starts.zeros),
-            (
-                f"every sentence from the rest state ({report.starts.strength:.0%} of the mean)",
-                report.starts.rest,
-            ),
-        ]
-    rows += [(f"held out, {name}", totals) for name, totals in report.sources.items()]
-    for name, totals in rows:
-        if totals is not None:
-            print(
-                f"  perplexity, {name}: {totals.perplexity:.2f} "
-                f"(forward {totals.forward_perplexity:.2f}, "
-                f"backward {totals.backward_perplexity:.2f})"
-            )

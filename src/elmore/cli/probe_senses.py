@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from elmore.cli import options
-from elmore.cli.progress import showing_status
+from elmore.cli.display import show_status
 from elmore.config import Precision
 from elmore.errors import DataError
 
@@ -163,7 +163,7 @@ def _counting_sentences() -> Iterator[
     Callable[[Iterable["SenseSentence"]], Iterator["SenseSentence"]]
 ]:
     """Count the sentences read, on a terminal."""
-    with showing_status("reading") as show:
+    with show_status("reading") as show:
         numbers = itertools.count(1)
 
         def count(sentences: Iterable["SenseSentence"]) -> Iterator["SenseSentence"]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from elmore.cli import options
-from elmore.cli.progress import showing_status
+from elmore.cli.display import show_status
 from elmore.config import Precision
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def probe_tags_command(
         device=device,
         precision=precision,
     )
-    with showing_status("reading") as on_progress:
+    with show_status("reading") as on_progress:
         scores = score_views(
             TaggedParts(**tagged),
             embedder,

@@ -1,24 +1,28 @@
-"""What a user sees while a biLM trains: a live bar on a terminal, else a line per minute."""
+"""What a user sees of the training of a biLM: a live bar or a line per minute, then a report."""
 
+import json
 import math
+import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
-from elmore.cli.log_lines import LogLines
-from elmore.lm.metrics import HeldoutResult, RunProgress
-from elmore.wording import count
+from elmore.cli.display import LogLines
+from elmore.lm.metrics import HeldoutResult, RunObserver, RunProgress
+from elmore.wording import count, format_count, format_perplexity, format_seconds
 
 if TYPE_CHECKING:
     from rich.console import Console, Group
+
+    from elmore.lm.finish import RunReport
 
 # Of the smoothed loss, this part is what it was a call before.
 SMOOTHING = 0.8
 
 
-class TrainingDisplay:
-    """Shows on standard error what a trainer tells it; the loss is smoothed."""
+class TrainingDisplay(RunObserver):
+    """Shows a training run on standard error; the loss is smoothed."""
 
     def __init__(
         self, console: "Console | None" = None, *, clock: Callable[[], float] = time.monotonic
@@ -30,7 +34,10 @@ class TrainingDisplay:
 
     @contextmanager
     def shown(self) -> Iterator[None]:
-        """Show what happens while the work inside goes on."""
+        """Show what happens during the work inside, in the first of several processes."""
+        if os.environ.get("RANK", "0") != "0":
+            yield
+            return
         self._live = None if self._lines.is_log else _LiveLines(self._lines.console)
         try:
             with nullcontext() if self._live is None else self._live.shown():
@@ -74,12 +81,12 @@ class TrainingDisplay:
             self._live.end_stage()
         self._lines.print(text)
 
-    def on_stage(self, name: str, share: float | None = None) -> None:
+    def on_stage(self, text: str, share: float | None = None) -> None:
         """Show work other than steps, until the next step."""
         if self._live is not None:
-            self._live.show_stage(name, share)
+            self._live.show_stage(text, share)
         elif (share is None or share < 1) and self._lines.is_due():
-            self._lines.print(name if share is None else f"{name}: {share:.0%}")
+            self._lines.print(text if share is None else f"{text}: {share:.0%}")
 
 
 class _SmoothedLoss:
@@ -187,39 +194,34 @@ def _describe(progress: RunProgress, *, loss: float) -> str:
     return f"{line}, {format_seconds(left)} left" if left else line
 
 
-def format_perplexity(perplexity: float) -> str:
-    """Write a perplexity with as many digits as mean something.
-
-    >>> format_perplexity(39.712), format_perplexity(793471.2)
-    ('39.7', '793,471')
-    """
-    return f"{perplexity:,.1f}" if perplexity < 1000 else f"{perplexity:,.0f}"
-
-
-def format_count(number: float) -> str:
-    """Write a large number short.
-
-    >>> format_count(950), format_count(307_200), format_count(20_000_000), format_count(7.7e9)
-    ('950', '307k', '20M', '7.7B')
-    """
-    for size, letter in ((1e9, "B"), (1e6, "M"), (1e3, "k")):
-        if number >= 0.9995 * size:
-            return f"{number / size:.3g}{letter}"
-    return f"{number:.3g}"
-
-
-def format_seconds(seconds: float) -> str:
-    """Write a time with its two largest units.
-
-    >>> format_seconds(42.4), format_seconds(3723), format_seconds(200_000)
-    ('42 s', '1 h 2 min', '2 d 7 h')
-    """
-    if not math.isfinite(seconds):
-        return "?"
-    if seconds < 60:
-        return f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    hours, days = minutes // 60, minutes // 1440
-    if not hours:
-        return f"{minutes} min"
-    return f"{hours} h {minutes % 60} min" if not days else f"{days} d {hours % 24} h"
+def print_run_report(report: "RunReport", *, as_json: bool) -> None:
+    """Print the result of a run."""
+    if as_json:
+        print(json.dumps(report.to_json()))
+        return
+    print(
+        f"{report.folder / 'model'}: {count(report.step, 'step')}, "
+        f"{count(report.tokens, 'token')} in "
+        f"{format_seconds(report.seconds)} ({report.reason})"
+    )
+    if report.heldout is None:
+        print("  no text was held out, so nothing is known of its perplexity")
+    else:
+        print(f"  on {report.heldout.num_predictions:,} held-out tokens and ends of sentences:")
+    rows = [("held out, state carried", report.heldout)]
+    if report.starts is not None:
+        rows += [
+            ("every sentence from zeros", report.starts.zeros),
+            (
+                f"every sentence from the rest state ({report.starts.strength:.0%} of the mean)",
+                report.starts.rest,
+            ),
+        ]
+    rows += [(f"held out, {name}", totals) for name, totals in report.sources.items()]
+    for name, totals in rows:
+        if totals is not None:
+            print(
+                f"  perplexity, {name}: {totals.perplexity:.2f} "
+                f"(forward {totals.forward_perplexity:.2f}, "
+                f"backward {totals.backward_perplexity:.2f})"
+            )

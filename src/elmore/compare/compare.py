@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from elmore.compare.results import Comparison, CurvePoint, RunResult
+from elmore.compare.results import Comparison, RunResult
 from elmore.errors import ConfigError, DataError, DataWarning
-from elmore.files.atomic import refuse_broken_links
+from elmore.files.owned_folder import FolderKind
 from elmore.jobs.device import read_device
 from elmore.tasks.data.parts import Parts
 from elmore.tasks.fit.batches import draw_examples
@@ -17,7 +17,7 @@ from elmore.tasks.fit.elmo import ElmoChoice, LayerOpener
 from elmore.tasks.fit.fit import FitReport, fit_task
 from elmore.tasks.fit.model import check_input, make_task
 from elmore.tasks.fit.plausibility import check_data
-from elmore.tasks.fit.progress import FitObserver, Silence
+from elmore.tasks.fit.progress import FitObserver
 from elmore.tasks.fit.settings import ElmoPlace, FitSettings, read_settings
 from elmore.wording import count
 
@@ -33,6 +33,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "domain": {},  # how long it reads is said below
 }
 RUNS = "runs"
+COMPARISON = FolderKind(holds="a comparison", markers=(RUNS,), is_marker=Path.is_dir)
 # Of fine-tuning a biLM on the task's text, where settings do not say.
 DOMAIN_EPOCHS = 1.0
 
@@ -131,11 +132,9 @@ def run_comparison(
 
     Data that looks wrong is an `ImplausibleDataError` unless `accept`.
     """
-    refuse_broken_links(folder)
+    COMPARISON.check(folder)
     read_device(device)  # before the data are read
-    if folder.is_dir() and any(folder.iterdir()) and not (folder / RUNS).is_dir():
-        raise DataError(f"{folder} has other files in it; name a new folder for the comparison")
-    observer = observer or Silence()
+    observer = observer or FitObserver()
     choice = replace(elmo, domain=elmo.domain or folder.resolve() / "domain")
     task = make_task(runs[0].settings)
     data = read_data(task, parts, on_stage=observer.on_stage)
@@ -177,10 +176,10 @@ def _check_draws(runs: Sequence[PlannedRun], data: TaskData) -> None:
         training = run.settings.training
         chosen = draw_examples(len(data.train), share=share, most=training.max_examples, seed=seed)
         if len(chosen) == len(data.train):
-            continue  # what is wrong with all is told in other words
+            continue  # problems of the whole data are reported elsewhere
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", DataWarning)  # each training tells its own
+                warnings.simplefilter("ignore", DataWarning)  # each training prints its own
                 make_task(run.settings).find_labels(data.train[number] for number in chosen)
         except DataError as error:
             most = training.max_examples
@@ -193,9 +192,9 @@ def _check_draws(runs: Sequence[PlannedRun], data: TaskData) -> None:
 
 
 def _check_transfer(run: PlannedRun, choice: ElmoChoice, folder: Path, *, restart: bool) -> None:
-    """Refuse a biLM that cannot go on reading before other variants are trained."""
+    """Refuse a biLM that cannot be fine-tuned before other variants are trained."""
     opener = LayerOpener(
-        run.settings.elmo, choice, folder=run.find_folder(folder), observer=Silence()
+        run.settings.elmo, choice, folder=run.find_folder(folder), observer=FitObserver()
     )
     opener.check(is_cleared=restart)
 
@@ -237,16 +236,7 @@ def _to_result(run: PlannedRun, report: FitReport) -> RunResult:
         seed=run.seed,
         num_train=report.num_examples["train"],
         scores=report.scores,
-        curve=[
-            CurvePoint(
-                epoch=point.epoch,
-                step=point.step,
-                loss=point.loss,
-                dev=point.dev,
-                seconds=point.seconds,
-            )
-            for point in report.curve
-        ],
+        curve=report.curve,
         layer_shares=report.layer_shares,
         scale=report.scale,
         best_epoch=report.best_epoch,

@@ -24,7 +24,7 @@ STEEP_PART = 0.2
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Curve:
+class SeedCurves:
     """A variant's scores, at the epochs that all of its seeds have."""
 
     variant: str
@@ -45,7 +45,7 @@ class Curve:
         return min(min(scores) for scores in self.scores[num_steep:])
 
 
-def find_curve(runs: Sequence[RunResult]) -> Curve | None:
+def find_curve(runs: Sequence[RunResult]) -> SeedCurves | None:
     """Bring the seeds of a variant together; None if they have no epoch in common.
 
     A mean over those that still trained would be one over other seeds at every epoch.
@@ -55,7 +55,7 @@ def find_curve(runs: Sequence[RunResult]) -> Curve | None:
     if not epochs:
         return None
     tails = [{epoch: seed[epoch] for epoch in seed if epoch >= epochs[-1]} for seed in seeds]
-    return Curve(
+    return SeedCurves(
         variant=runs[0].variant,
         epochs=epochs,
         scores=[[seed[epoch] for seed in seeds] for epoch in epochs],

@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from elmore.compare.finding import describe_finding
-from elmore.compare.results import Comparison, CurvePoint, RunResult
+from elmore.compare.results import Comparison, RunResult
 from elmore.compare.summary import Cell, summarize
 from elmore.errors import DataError
 from elmore.files.atomic import replace_file
 from elmore.settings import is_number
+from elmore.tasks.fit.progress import EpochResult
 
 FORMAT = 1
 
@@ -66,6 +67,7 @@ def run_to_json(run: RunResult) -> dict[str, Any]:
     values = asdict(run)
     for point in values["curve"]:
         point["loss"] = point["loss"] if math.isfinite(point["loss"]) else None
+        del point["rate_share"]  # only a training that resumes needs it
     return values
 
 
@@ -106,9 +108,9 @@ def run_from_json(values: Any) -> RunResult:
     )
 
 
-def _point(values: Any) -> CurvePoint:
+def _point(values: Any) -> EpochResult:
     take = _Taker(values, "a point of a curve")
-    return CurvePoint(
+    return EpochResult(
         epoch=take("epoch", _whole),
         step=take("step", _whole),
         loss=take("loss", lambda value: math.nan if value is None else _number(value)),

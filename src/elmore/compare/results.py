@@ -4,23 +4,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from elmore.errors import DataError
+from elmore.tasks.fit.progress import EpochResult
 from elmore.tasks.metrics.ratios import is_above_constant
 
 WITHOUT = "without"
 """The variant that has no ELMo; the others are measured against it."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class CurvePoint:
-    """A training run at the end of an epoch."""
-
-    epoch: int
-    step: int
-    loss: float
-    """Not a number where the training diverged."""
-    dev: float
-    """The main score on the dev part."""
-    seconds: float
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -34,7 +22,7 @@ class RunResult:
     num_train: int
     scores: dict[str, dict[str, float]]
     """Percent, by part ("dev", "test") and name."""
-    curve: list[CurvePoint]
+    curve: list[EpochResult]
     layer_shares: dict[str, list[float]]
     """Of the layers in a mix, by place ("below", "above"); empty without ELMo."""
     scale: dict[str, float]

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from elmore.corpus.folder import hash_file
 from elmore.corpus.shards import Shard, ShardFacts
 from elmore.errors import DataError
+from elmore.files.hashing import hash_file
 from elmore.wording import count
 
 

@@ -66,14 +66,14 @@ class Corpus:
         )
 
     def check_shards(
-        self, *, place: int = 0, of: int = 1, on_shard: OnShards = lambda *_counts: None
+        self, *, rank: int = 0, num_ranks: int = 1, on_shard: OnShards = lambda *_counts: None
     ) -> None:
         """Compare shards with their checksums now, not one by one when they are first read.
 
-        Of several processes that do this together, each checks one shard in `of`. A process counts
-        all as checked after that, so the processes must stop together if one finds damage.
+        Of `num_ranks` processes that do this together, each checks its share. A process counts all
+        as checked after that, so the processes must stop together if one finds damage.
         """
-        self.shards.check(place=place, of=of, on_shard=on_shard)
+        self.shards.check(rank=rank, num_ranks=num_ranks, on_shard=on_shard)
 
 
 def open_corpus(folder: str | os.PathLike[str]) -> Corpus:

@@ -6,7 +6,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from elmore.corpus.folder import FILES, hash_file
+from elmore.corpus.folder import FILES
 from elmore.corpus.index import PartTotals
 from elmore.corpus.settings import PrepareSettings
 from elmore.corpus.shard_workers import MAX_BAD_PLACES
@@ -14,6 +14,7 @@ from elmore.corpus.shards import ShardFacts
 from elmore.corpus.summary import find_fingerprint
 from elmore.corpus.text_chunks import Source
 from elmore.errors import ConfigError
+from elmore.files.hashing import hash_file
 from elmore.text.files import open_text
 from elmore.wording import count
 

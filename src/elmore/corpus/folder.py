@@ -4,16 +4,21 @@ job.json comes first and says what the shards are made of: a resumed run keeps t
 corpus.json comes last, so its presence means that the corpus is finished.
 """
 
-import hashlib
-import json
-import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from elmore.errors import DataError
-from elmore.files.atomic import explaining_write_errors, hold_lock, make_folder, replace_file
+from elmore.files.json_file import replace_json
+from elmore.files.owned_folder import (
+    LEFTOVERS,
+    ChangedJobError,
+    FolderKind,
+    find_changes,
+    read_marker,
+    remove,
+)
 
 FORMAT = 1
 KIND = "elmore corpus"
@@ -25,9 +30,18 @@ SEGMENTS = {part: f"{part}_segments.bin" for part in PARTS}
 DOCUMENTS = {part: f"{part}_documents.bin" for part in PARTS}
 FILES = (VOCABULARY, COUNTS, WORD_IDS, *SEGMENTS.values(), *DOCUMENTS.values())
 
+# corpus.json is deleted first: a corpus that has it counts as finished.
+CORPUS = FolderKind(
+    holds="a corpus",
+    markers=(JOB, SUMMARY),
+    lock_name=LOCK,
+    makes=(SUMMARY, SHARDS, *FILES),
+    removes_lock=True,
+)
+
 
 def shard_path(folder: Path, number: int) -> Path:
-    """Return the place of a shard."""
+    """Return the path of a shard."""
     return folder / SHARDS / f"{number:08d}.safetensors"
 
 
@@ -52,114 +66,42 @@ def check_finished(folder: Path) -> None:
 
 def read_ours(path: Path, *, any_format: bool = False) -> dict[str, Any]:
     """Read a JSON file that this program wrote."""
-    try:
-        content = json.loads(path.read_bytes())
-        kind, number = content["kind"], content["format"]
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise DataError(
-            f"{path} is damaged or not elmore's ({error!r:.200}); copy the corpus again, or use "
-            "another folder"
-        ) from None
-    if kind != KIND:
-        raise DataError(f"{path} is not elmore's; use another folder")
-    if number != FORMAT and not any_format:
-        raise DataError(
-            f"{path.parent} has format {number} and this elmore reads format {FORMAT}; prepare it "
-            "again with --restart, or use the elmore that made it"
-        )
-    return dict(content)
+    return read_marker(path, kind=KIND, wanted_format=FORMAT, any_format=any_format)
 
 
 @contextmanager
 def hold_folder(folder: Path, *, restart: bool) -> Iterator[None]:
-    """Make a folder, keep other processes from it, and empty it if asked; refuse a stranger's."""
-    make_folder(folder)
-    with explaining_write_errors(folder):
-        _check_ours(folder, restart=restart)
-        release = hold_lock(folder / LOCK)
-    try:
+    """Make a folder, keep other processes from it, and empty it if asked."""
+    _check_readable(folder, restart=restart)
+    with CORPUS.hold(folder):
         if restart:
-            throw_away(folder)
+            CORPUS.clear(folder)
         yield
-    finally:
-        (folder / LOCK).unlink(missing_ok=True)
-        release()
 
 
-def _check_ours(folder: Path, *, restart: bool) -> None:
-    names = {path.name for path in folder.iterdir()} - {LOCK}
-    known = [name for name in (JOB, SUMMARY) if name in names]
-    if known:
-        mistakes = []
-        for name in known:
-            try:
-                read_ours(folder / name, any_format=restart)
-            except DataError as error:
-                mistakes.append(error)
-        # To start over, one readable file is enough to know the folder; the other may be damaged.
-        if mistakes and not (restart and len(mistakes) < len(known)):
-            raise mistakes[0]
-    elif any(not (name.startswith(".") and name.endswith(".tmp")) for name in names):
-        raise DataError(
-            f"{folder} is not empty and holds no corpus; choose a new folder, or empty this one"
-        )
-
-
-def throw_away(folder: Path) -> None:
-    """Delete a corpus, whole or not, in an order that a kill cannot make look like a whole one."""
-    (folder / SUMMARY).unlink(missing_ok=True)
-    shutil.rmtree(folder / SHARDS, ignore_errors=True)
-    for name in FILES:
-        (folder / name).unlink(missing_ok=True)
-    (folder / JOB).unlink(missing_ok=True)
+def _check_readable(folder: Path, *, restart: bool) -> None:
+    known = [folder / name for name in CORPUS.markers if (folder / name).is_file()]
+    mistakes = []
+    for path in known:
+        try:
+            read_ours(path, any_format=restart)
+        except DataError as error:
+            mistakes.append(error)
+    # To start over, one readable file is enough to know the folder; the other may be damaged.
+    if mistakes and not (restart and len(mistakes) < len(known)):
+        raise mistakes[0]
 
 
 def remove_leftovers(folder: Path) -> None:
     """Delete what killed processes were writing."""
-    for place in (folder, folder / SHARDS):
-        for path in place.glob(".*.tmp"):
-            path.unlink(missing_ok=True)
+    remove(folder, (LEFTOVERS, f"{SHARDS}/{LEFTOVERS}"))
 
 
 def check_job(folder: Path, job: Mapping[str, Any]) -> None:
-    """Note what the shards are made of, or refuse to mix them with others."""
+    """Record what the shards are made of, or refuse to mix them with others."""
     path = folder / JOB
-    if not path.exists() or not any((folder / SHARDS).glob("*.safetensors")):
-        write_json(path, job)  # nothing was made of whatever an earlier call was given
-        return
-    earlier = read_ours(path)
     job = {"kind": KIND, "format": FORMAT, **job}
-    differences = [
-        f"{name} was {_show(earlier.get(name))} and is now {_show(job.get(name))}"
-        for name in sorted({*earlier, *job})
-        if earlier.get(name) != job.get(name)
-    ]
-    if differences:
-        raise changed(folder, "; ".join(differences))
-
-
-def changed(folder: Path, what: str) -> DataError:
-    """Explain that a folder holds something else than what was asked for."""
-    return DataError(
-        f"{folder} was begun with other text or settings: {what}; use another folder, or --restart "
-        "to start over"
-    )
-
-
-def _show(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= 200 else text[:197] + "..."
-
-
-def write_json(path: Path, content: Mapping[str, Any]) -> None:
-    """Write an object, whole or not at all."""
-    with replace_file(path) as temporary:
-        text = json.dumps({"kind": KIND, "format": FORMAT, **content}, indent=1, ensure_ascii=False)
-        # A name that is not UTF-8 has lone surrogates, which become the escapes JSON has for them.
-        temporary.write_text(text + "\n", encoding="utf-8", errors="backslashreplace")
-
-
-def hash_file(path: Path) -> str:
-    """Return a file's SHA-256."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    if not path.exists() or not any((folder / SHARDS).glob("*.safetensors")):
+        replace_json(path, job, indent=1)  # nothing was made of whatever an earlier call was given
+    elif changes := find_changes(read_ours(path), job):
+        raise ChangedJobError(folder, list(changes.values()))

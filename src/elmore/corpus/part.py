@@ -47,9 +47,9 @@ class ShardFiles:
         self._is_checked = [False] * len(facts)
         self.open = lru_cache(maxsize=MAX_OPEN_SHARDS)(self._open)
 
-    def check(self, *, place: int, of: int, on_shard: OnShards) -> None:
-        """Check shards `place`, `place + of`, ... now, and rely on other processes for the rest."""
-        numbers = range(place, len(self._facts), of)
+    def check(self, *, rank: int, num_ranks: int, on_shard: OnShards) -> None:
+        """Check the shards of this rank now, and rely on other processes for the rest."""
+        numbers = range(rank, len(self._facts), num_ranks)
         for num_done, number in enumerate(numbers):
             on_shard(num_done, len(numbers))
             self._check(number)

@@ -19,13 +19,12 @@ from elmore.corpus.describe import (
     describe_settings,
 )
 from elmore.corpus.folder import (
+    CORPUS,
     SUMMARY,
-    changed,
     check_job,
     hold_folder,
     remove_leftovers,
     shard_path,
-    throw_away,
 )
 from elmore.corpus.index import ShardRow, count_words, write_index
 from elmore.corpus.progress import OnProgress, ProgressCounter
@@ -37,6 +36,7 @@ from elmore.corpus.summary import read_summary, write_summary
 from elmore.corpus.text_chunks import AnySource, Chunk, Source, make_sources, read_chunks
 from elmore.corpus.word_counts import MARKS
 from elmore.errors import DataError
+from elmore.files.owned_folder import ChangedJobError, find_changes
 from elmore.text.language import Language
 from elmore.text.vocabulary import read_word_list
 
@@ -61,19 +61,18 @@ def prepare_corpus(
     inputs = describe_inputs(texts)
     words = None if settings.vocabulary is None else read_word_list(settings.vocabulary)
     progress = ProgressCounter(inputs, on_progress)
-    try:
-        with hold_folder(folder, restart=restart):
-            if not _is_done(folder, texts, inputs=inputs, settings=settings):
-                check_job(folder, describe_job(inputs, settings))
-                remove_leftovers(folder)
+    with hold_folder(folder, restart=restart):
+        if not _is_done(folder, texts, inputs=inputs, settings=settings):
+            check_job(folder, describe_job(inputs, settings))
+            remove_leftovers(folder)
+            try:
                 facts = _make_missing_shards(
                     folder, texts, settings, num_processes=num_processes, progress=progress
                 )
-                _finish(folder, facts, words, inputs=inputs, settings=settings, progress=progress)
-    except _NoTextError:
-        throw_away(folder)
-        folder.rmdir()
-        raise
+            except _NoTextError:
+                CORPUS.clear(folder)
+                raise
+            _finish(folder, facts, words, inputs=inputs, settings=settings, progress=progress)
     return open_corpus(folder)
 
 
@@ -103,9 +102,8 @@ def _is_done(
         return False
     summary = read_summary(folder)
     wanted = {"inputs": inputs, "settings": describe_settings(settings)}
-    for name, value in wanted.items():
-        if summary[name] != value:
-            raise changed(folder, f"the {name} differ")
+    if changes := find_changes({name: summary[name] for name in wanted}, wanted):
+        raise ChangedJobError(folder, list(changes.values()))
     made = (folder / SUMMARY).stat().st_mtime
     return all(
         isinstance(text.source, Path) and text.source.stat().st_mtime < made for text in texts
@@ -146,7 +144,7 @@ def _make_missing_shards(
         facts[chunk.number] = made
         progress.note_shard(chunk, made, is_new=True)
     if shard_path(folder, len(facts)).exists():
-        raise changed(folder, "there is less text than before")
+        raise ChangedJobError(folder, ["there is less text than before"])
     if not any(shard.num_sentences and not shard.is_heldout for shard in facts.values()):
         raise _no_text(texts)
     return [facts[number] for number in range(len(facts))]
@@ -164,8 +162,8 @@ def _find_shard(chunk: Chunk, maker: ShardMaker) -> ShardFacts | None:
     facts = shard.facts
     if (facts.source_bytes, facts.source_crc32) != (chunk.num_bytes, chunk.checksum):
         excerpt = chunk.excerpts[0].excerpt
-        place = f"{excerpt.name}, from line {excerpt.first_line}"
-        raise changed(maker.folder, f"{place} on, is not what it was")
+        changed = f"{excerpt.name}, from line {excerpt.first_line} on, is not what it was"
+        raise ChangedJobError(maker.folder, [changed])
     is_refused = facts.num_bad and maker.bad_bytes is BadBytesPolicy.REFUSE
     return None if is_refused or shard.find_damage() is not None else facts
 

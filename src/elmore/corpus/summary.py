@@ -22,9 +22,9 @@ from elmore.corpus.folder import (
     check_finished,
     damaged,
     read_ours,
-    write_json,
 )
 from elmore.corpus.shards import NUM_MARKERS, ShardFacts, is_count, is_sha256
+from elmore.files.json_file import replace_json
 
 CHECKSUM = "checksum"
 # What corpus.json has in versions of elmore that gave it no checksum of its own.
@@ -60,8 +60,9 @@ def read_summary(folder: Path) -> dict[str, Any]:
 
 def write_summary(folder: Path, content: Mapping[str, Any]) -> None:
     """Write corpus.json with a checksum of its content."""
-    checksum = _hash_content({"kind": KIND, "format": FORMAT, **content})
-    write_json(folder / SUMMARY, {**content, CHECKSUM: checksum})
+    content = {"kind": KIND, "format": FORMAT, **content}
+    summary = {**content, CHECKSUM: _hash_content(content)}
+    replace_json(folder / SUMMARY, summary, indent=1)
 
 
 def has_checksum(summary: Mapping[str, Any]) -> bool:

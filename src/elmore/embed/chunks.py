@@ -1,4 +1,4 @@
-"""Keep the result of a long job in a folder of chunks, so that a killed job can go on."""
+"""Keep the result of a long job in a folder of chunks, so that a killed job can resume."""
 
 import hashlib
 import json
@@ -16,9 +16,19 @@ from numpy.typing import NDArray
 from elmore.embed.token_escapes import join_escaped, split_escaped
 from elmore.embed.vector_file import DAMAGE, SentenceVectors
 from elmore.errors import DataError
-from elmore.files.atomic import explaining_write_errors, hold_lock, replace_file
+from elmore.files.atomic import check_out, explaining_write_errors, replace_file
+from elmore.files.owned_folder import (
+    LEFTOVERS,
+    ChangedJobError,
+    FolderKind,
+    find_changes,
+    read_marker,
+    remove,
+)
 
 FORMAT = 1
+JOB = "job.json"
+CHUNKS = FolderKind(holds="a folder of chunks", markers=(JOB,), lock_name="lock", makes=("*.npz",))
 
 
 class ChunkFolder:
@@ -34,17 +44,15 @@ class ChunkFolder:
         self.digest = ""
         self.state: dict[str, NDArray[Any]] | None = None
         self._chunk_paths: list[Path] = []
+        check_out(self.folder)
         with explaining_write_errors(self.folder):
             # What a process that was killed in `remove` left.
             shutil.rmtree(_removal_path(self.folder), ignore_errors=True)
-            self.folder.parent.mkdir(exist_ok=True)
-            self.folder.mkdir(exist_ok=True)
-            _check_ours(self.folder)
-            self._release = weakref.finalize(self, hold_lock(self.folder / "lock"))
+            self._release = weakref.finalize(self, CHUNKS.lock(self.folder))
             try:
                 if restart:
-                    self._throw_away()
-                self._open(json.loads(json.dumps(dict(job))))
+                    CHUNKS.clear(self.folder)
+                self._open(job)
             except BaseException:
                 self.close()
                 raise
@@ -106,20 +114,14 @@ class ChunkFolder:
     def __exit__(self, *exception: object) -> None:
         self.close()
 
-    def _throw_away(self) -> None:
-        """Delete what an earlier run left; its chunks first, so that a kill leaves a job."""
-        for path in [*sorted(self.folder.glob("*.npz"), reverse=True), self.folder / "job.json"]:
-            path.unlink(missing_ok=True)
-
-    def _open(self, job: dict[str, Any]) -> None:
-        for leftover in self.folder.glob("*.tmp"):
-            leftover.unlink()
-        job_path = self.folder / "job.json"
+    def _open(self, job: Mapping[str, Any]) -> None:
+        remove(self.folder, (LEFTOVERS,))
+        job_path = self.folder / JOB
         if job_path.exists():
             _check_same_job(self.folder, _read_job(job_path), job)
         else:
             with replace_file(job_path) as temporary:
-                temporary.write_text(json.dumps({"format": FORMAT, "job": job}))
+                temporary.write_text(json.dumps({"format": FORMAT, "job": dict(job)}))
         self._find_chunks()
 
     def _find_chunks(self) -> None:
@@ -160,54 +162,30 @@ def _removal_path(folder: Path) -> Path:
     return folder.with_name(f".{folder.name}.removing")
 
 
-def _check_ours(folder: Path) -> None:
-    """Refuse a folder of the user's that happens to have the name; chunks would get lost in it."""
-    names = {path.name for path in folder.iterdir() if path.suffix != ".tmp"}
-    if "job.json" not in names and names - {"lock"}:
-        raise DataError(
-            f"{folder} exists and is not a folder of chunks; move it away, or write elsewhere"
-        )
-
-
 def _read_job(path: Path) -> dict[str, Any]:
-    try:
-        entries = json.loads(path.read_text())
-        job, number = entries["job"], entries["format"]
-    except (ValueError, KeyError, TypeError) as error:
-        raise DataError(f"{path} is damaged ({error}); delete the folder {path.parent}") from error
-    if number != FORMAT:
-        raise DataError(
-            f"{path.parent} has format {number} and this elmore writes format {FORMAT}; finish it "
-            "with the elmore that began it, or delete the folder"
-        )
-    return dict(job)
+    content = read_marker(path, wanted_format=FORMAT)
+    if not isinstance(content.get("job"), dict):
+        raise DataError(f"{path} is damaged (it has no job); delete the folder {path.parent}")
+    return dict(content["job"])
 
 
-def _check_same_job(folder: Path, earlier: dict[str, Any], job: dict[str, Any]) -> None:
-    names = [name for name in sorted({*earlier, *job}) if earlier.get(name) != job.get(name)]
-    if not names:
+def _check_same_job(folder: Path, earlier: Mapping[str, Any], job: Mapping[str, Any]) -> None:
+    changes = find_changes(earlier, job)
+    if not changes:
         return
-    differences = "; ".join(
-        f"{name} was {repr(earlier[name]) if name in earlier else 'not recorded'} "
-        f"and is now {job.get(name)!r}"
-        for name in names
-    )
-    raise DataError(
-        f"{folder} holds an unfinished job with other settings: {differences}. "
-        f"{_explain_resuming(earlier, names)}, or start over: pass --restart or delete the folder"
-    )
+    phrases = list(changes.values())
+    if list(changes) == ["kernel"]:
+        phrases.append(_explain_kernel(str(earlier.get("kernel") or "")))
+    raise ChangedJobError(folder, phrases, elsewhere="another file")
 
 
-def _explain_resuming(earlier: dict[str, Any], names: list[str]) -> str:
-    """Say how to get the earlier settings back."""
-    if names != ["kernel"]:
-        return "Run it with those settings to finish it"
-    reason = "Kernels differ in the last digits of a vector, so one file has vectors of one kernel"
-    kernel = str(earlier.get("kernel") or "")
+def _explain_kernel(kernel: str) -> str:
+    """Say how to get the kernel of an earlier run back."""
+    reason = "and kernels differ in the last digits of a vector: to resume,"
     if kernel.startswith(("avx", "torch")) and "-" not in kernel:
         # The variable names a family; which of it is used depends on the CPU.
-        return f"{reason}; set ELMORE_KERNEL={kernel.split('_', maxsplit=1)[0]} to finish it"
-    return f"{reason}; run it where that kernel is used to finish it"
+        return f"{reason} set ELMORE_KERNEL={kernel.split('_', maxsplit=1)[0]}"
+    return f"{reason} run it where that kernel is used"
 
 
 def _write_chunk(

@@ -1,4 +1,4 @@
-"""Embed a corpus into a vector file; killed at any moment, the same call goes on."""
+"""Embed a corpus into a vector file; after a kill, the same call resumes."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -168,7 +168,7 @@ def _skip_done(
     if digest != chunks.digest:
         raise DataError(
             f"{chunks.folder} holds the beginning of other text than is given now; give the same "
-            "text to go on, or pass --restart to begin anew"
+            "text to resume, or pass --restart to start over"
         )
     return sentences
 

@@ -80,10 +80,10 @@ class LayerCache:
         precision = LayerPrecision(read_choice("precision", precision, LayerPrecision))
         digests: set[bytes] = set()
         distinct = ExampleStore(_pass_distinct(sentences, digests), count_tokens=len)
-        place = torch.device(device).type
+        device_type = torch.device(device).type
         settings: list[str | int] = [FORMAT, fingerprint, weights, precision]
-        if place != "cpu":
-            settings.append(place)
+        if device_type != "cpu":
+            settings.append(device_type)
         key = _find_key(settings, digests)
         live = cache(partial(_load_live, load, fingerprint, weights, precision))
         path = self.folder / f"{key}.layers"
@@ -218,20 +218,20 @@ class CachedLayers:
         """Return (L, B, T, D) float32, zero behind the end of a sentence."""
         stored = self.stored
         arrays = [None if stored is None else stored.read(sentence) for sentence in sentences]
-        missing = [place for place, array in enumerate(arrays) if array is None]
+        missing = [index for index, array in enumerate(arrays) if array is None]
         if missing:
-            computed = self._live().compute([sentences[place] for place in missing])
-            for place, layers in zip(missing, computed, strict=True):
-                arrays[place] = layers
+            computed = self._live().compute([sentences[index] for index in missing])
+            for index, layers in zip(missing, computed, strict=True):
+                arrays[index] = layers
         return pad_layers([array for array in arrays if array is not None])
 
 
 def default_folder() -> Path:
     """Return `layers` in $ELMORE_CACHE, or in elmore's folder where the system keeps caches."""
-    if place := os.environ.get("ELMORE_CACHE"):
-        return Path(place).expanduser() / "layers"
-    if place := os.environ.get("XDG_CACHE_HOME"):
-        caches = Path(place)
+    if folder := os.environ.get("ELMORE_CACHE"):
+        return Path(folder).expanduser() / "layers"
+    if folder := os.environ.get("XDG_CACHE_HOME"):
+        caches = Path(folder)
     elif sys.platform == "win32":
         caches = Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local"))
     elif sys.platform == "darwin":

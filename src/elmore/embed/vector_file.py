@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elmore.errors import DataError
-from elmore.files.atomic import find_place, replace_file
+from elmore.files.atomic import replace_file, resolve_target
 
 FORMAT = 1
 
@@ -143,7 +143,7 @@ def check_vector_path(path: str | Path) -> None:
     _find_format(path)
     if path.is_dir():
         raise DataError(f"cannot write {path}: it is a folder; name a file")
-    find_place(path)
+    resolve_target(path)
 
 
 def _find_format(path: Path) -> VectorFormat:

@@ -1,4 +1,4 @@
-"""Put a finished file in its place in one move, so that no reader ever sees half of it."""
+"""Write a file under a temporary name and rename it, so that no reader ever sees half of it."""
 
 import errno
 import os
@@ -12,8 +12,8 @@ from elmore.errors import DataError
 
 @contextmanager
 def replace_file(path: Path) -> Iterator[Path]:
-    """Give a temporary path to write; put it in the place of `path` once it is whole."""
-    path = find_place(path)
+    """Yield a temporary path to write to; rename it to `path` once it is complete."""
+    path = resolve_target(path)
     # One fixed name, so that what a killed process left is overwritten by the next one.
     temporary = path.with_name(f".{path.name}.tmp")
     with explaining_write_errors(path):
@@ -35,7 +35,7 @@ def replace_file(path: Path) -> Iterator[Path]:
         _flush_to_disk(path.parent)
 
 
-def find_place(path: Path) -> Path:
+def resolve_target(path: Path) -> Path:
     """Return where a file is to be written; its folder may be new, but must have one to be in.
 
     A link keeps pointing where it did; the file behind it, which may be new, is the one replaced.
@@ -43,12 +43,12 @@ def find_place(path: Path) -> Path:
     check_out(path)
     with explaining_write_errors(path):
         try:
-            place = path.resolve()
+            target = path.resolve()
         except RuntimeError:  # what Python up to 3.12 raises for links in a circle
-            place = path
-        if place.is_symlink() or (path.is_symlink() and not place.parent.is_dir()):
+            target = path
+        if target.is_symlink() or (path.is_symlink() and not target.parent.is_dir()):
             raise _make_link_error(path)
-        return place
+        return target
 
 
 def check_out(path: Path) -> None:
@@ -74,9 +74,9 @@ def make_folder(folder: Path) -> None:
 def refuse_broken_links(folder: Path) -> None:
     """Refuse a folder that is, or lies behind, a link to nothing: nobody asked to create that."""
     with explaining_write_errors(folder):
-        for place in (folder, *folder.parents):
-            if place.is_symlink() and not place.exists():
-                raise _make_link_error(place)
+        for path in (folder, *folder.parents):
+            if path.is_symlink() and not path.exists():
+                raise _make_link_error(path)
 
 
 def _make_link_error(link: Path) -> DataError:

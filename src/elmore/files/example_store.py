@@ -59,11 +59,11 @@ class ExampleStore(Sequence[Example]):
         return len(self.lengths)
 
     def __getitem__(self, number: int) -> Example:  # type: ignore[override]  # no slices
-        place = index(number)
-        place += len(self) if place < 0 else 0
-        if not 0 <= place < len(self):
+        position = index(number)
+        position += len(self) if position < 0 else 0
+        if not 0 <= position < len(self):
             raise IndexError(f"there is no example {number}; the store has {len(self)}")
-        return self._read_block(place // EXAMPLES_IN_BLOCK)[place % EXAMPLES_IN_BLOCK]
+        return self._read_block(position // EXAMPLES_IN_BLOCK)[position % EXAMPLES_IN_BLOCK]
 
 
 def _read_block(content: mmap.mmap | bytes, starts: "array[int]", block: int) -> list[Any]:

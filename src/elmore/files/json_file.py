@@ -1,10 +1,12 @@
 """Read JSON that may be damaged or hostile."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from elmore.errors import ModelError
+from elmore.files.atomic import replace_file
 from elmore.files.bounded_file import read_bounded
 
 # Settings of published models have under 2 kB.
@@ -27,11 +29,17 @@ def read_json(path: Path) -> dict[str, Any]:
     return content
 
 
-def write_json(path: Path, content: dict[str, Any]) -> None:
+def write_json(path: Path, content: Mapping[str, Any], *, indent: int = 2) -> None:
     """Write settings for people and programs to read."""
-    text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
+    text = json.dumps(content, indent=indent, ensure_ascii=False) + "\n"
     # A lone surrogate, as of a file name that is not UTF-8, becomes the escape JSON has for it.
     path.write_text(text, encoding="utf-8", errors="backslashreplace")
+
+
+def replace_json(path: Path, content: Mapping[str, Any], *, indent: int = 2) -> None:
+    """Write settings like `write_json`, all or nothing."""
+    with replace_file(path) as temporary:
+        write_json(temporary, content, indent=indent)
 
 
 def _read_int(digits: str) -> int:

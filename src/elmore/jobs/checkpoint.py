@@ -1,11 +1,10 @@
-"""Everything a run needs to go on as if it had never stopped, on disk, whole or not at all.
+"""Everything a job needs to resume as if it had never stopped, on disk, whole or not at all.
 
 A checkpoint is `step-N.safetensors` and then `step-N.json`: its progress, and a hash of the
 tensors. Without its JSON a checkpoint does not count; with a wrong hash it is damaged, and an older
 one is taken.
 """
 
-import hashlib
 import json
 import re
 from collections.abc import Callable, Mapping
@@ -20,6 +19,7 @@ from torch import Tensor
 
 from elmore.errors import DataError
 from elmore.files.atomic import replace_file
+from elmore.files.hashing import hash_file
 
 FORMAT = 1
 _NAME = re.compile(r"step-(\d{12})\.json")
@@ -46,7 +46,7 @@ class Checkpoints:
         path = self._path(step)
         with replace_file(path.with_suffix(".safetensors")) as temporary:
             save_tensors(temporary, tensors)
-            digest = _hash(temporary)
+            digest = hash_file(temporary)
         content = {"format": FORMAT, "step": step, "sha256": digest, "progress": dict(progress)}
         with replace_file(path) as temporary:
             temporary.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
@@ -69,8 +69,8 @@ class Checkpoints:
                 on_message(f"{error}; trying an older checkpoint")
         if steps:
             raise DataError(
-                f"no checkpoint in {self.folder} is whole; restore one from a copy, or begin anew "
-                "with --restart"
+                f"no checkpoint in {self.folder} is whole; restore one from a copy, or start "
+                "over with --restart"
             )
         return None
 
@@ -105,7 +105,7 @@ class Checkpoints:
             content = json.loads(path.read_text(encoding="utf-8"))
             if content["format"] != FORMAT:
                 raise DataError(f"{path} has format {content['format']!r}; update elmore")
-            if _hash(weights) != content["sha256"]:
+            if hash_file(weights) != content["sha256"]:
                 raise DataError(
                     f"{weights} is damaged (its hash is not the one it was written with)"
                 )
@@ -135,12 +135,9 @@ def load_tensors(path: Path) -> dict[str, Tensor]:
     try:
         return load_file(path)
     except (OSError, SafetensorError) as error:
-        raise DataError(f"{path} cannot be read ({error!s:.200}); begin the run anew") from error
-
-
-def _hash(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+        raise DataError(
+            f"{path} cannot be read ({error!s:.200}); start over with --restart"
+        ) from error
 
 
 def prefixed(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:

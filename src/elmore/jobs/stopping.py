@@ -1,4 +1,4 @@
-"""Stop a run when asked to by SIGINT, SIGTERM or SIGHUP, without losing what it has done."""
+"""Stop a job on SIGINT, SIGTERM or SIGHUP without losing its work."""
 
 import signal
 from collections.abc import Callable, Iterator
@@ -9,11 +9,17 @@ from types import FrameType
 SIGNALS = [signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else [])]
 
 
+def resume_hint(*, restart: bool = False) -> str:
+    """Return how to resume; with --restart the job would start over."""
+    return f"rerun the same command{' without --restart' if restart else ''} to resume"
+
+
 class StoppedError(Exception):
-    """A signal asked the run to stop; all it had done is in a checkpoint."""
+    """A signal asked the job to stop; everything up to this step is in a checkpoint."""
 
     def __init__(self, *, step: int, signal_number: int) -> None:
-        super().__init__(f"stopped after step {step}; the same command goes on from there")
+        super().__init__(f"stopped after step {step}; {resume_hint()}")
+        self.step = step
         self.signal_number = signal_number
 
 
@@ -26,7 +32,7 @@ class StopRequest:
 
 @contextmanager
 def listening() -> Iterator[StopRequest]:
-    """Take note of the first signal; a second SIGINT interrupts at once, as without us."""
+    """Record the first signal instead of stopping; a second SIGINT interrupts at once."""
     request = StopRequest()
 
     def note(number: int, frame: FrameType | None) -> None:
@@ -40,7 +46,7 @@ def listening() -> Iterator[StopRequest]:
 
 @contextmanager
 def stopping_at_once(*, step: int) -> Iterator[None]:
-    """Let a signal end what has no steps: it is done again by the same command."""
+    """Stop as soon as a signal arrives, in work without steps; a resumed job repeats it."""
 
     def stop(number: int, _frame: FrameType | None) -> None:
         raise StoppedError(step=step, signal_number=number)

@@ -24,8 +24,8 @@ from elmore.wording import count
 
 # A held-out measurement or a checkpoint of one process may keep the others waiting this long.
 PATIENCE = timedelta(minutes=60)
-# Torchrun ends all processes soon after one has failed; the first is to say why before.
-SECONDS_TO_SPEAK = 1.0
+# Torchrun ends all processes soon after one fails; the first must print the reason before that.
+SECONDS_TO_PRINT = 1.0
 
 T = TypeVar("T")
 
@@ -90,8 +90,8 @@ class Group:
         dist.all_gather(parts, rows.contiguous())
         return torch.cat(parts, dim=dim)
 
-    def all_do(self, action: Callable[[], T]) -> T:
-        """Do something in every process; if any cannot, all end, and the first says why."""
+    def run_on_all(self, action: Callable[[], T]) -> T:
+        """Run something in every process; if it fails in any, all end, and the first says why."""
         if self.size == 1:
             return action()
         result: list[T] = []
@@ -115,12 +115,12 @@ class Group:
         rank = next(rank for rank, reason in enumerate(reasons) if reason is not None)
         raise DataError(f"process {rank} of {self.size}: {reasons[rank]}")
 
-    def first_does(self, action: Callable[[], T]) -> T | None:
-        """Do something in the first process only; if it cannot, all end."""
-        return self.all_do(lambda: action() if self.is_first else None)
+    def run_on_first(self, action: Callable[[], T]) -> T | None:
+        """Run something in the first process only; if it fails, all end."""
+        return self.run_on_all(lambda: action() if self.is_first else None)
 
     def share(self, value: T) -> T:
-        """Give all processes a small value of the first."""
+        """Send a small value of the first process to all."""
         if self.size == 1:
             return value
         values = [value]
@@ -128,7 +128,7 @@ class Group:
         return values[0]
 
     def share_tensors(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Give all processes the tensors of the first, whatever they have themselves."""
+        """Send the tensors of the first process to all, whatever they have themselves."""
         if self.size == 1:
             return dict(tensors)
         kinds = self.share({name: (t.shape, t.dtype) for name, t in tensors.items()})
@@ -153,7 +153,7 @@ class Group:
                         f"it was given another {name} than the first process; give all the same"
                     )
 
-        self.all_do(compare)
+        self.run_on_all(compare)
 
     def close(self) -> None:
         """Leave the group together with all others."""
@@ -207,16 +207,16 @@ class Group:
 
 
 def count_restarts() -> int:
-    """Return how often torchrun has started the processes anew, after some were lost."""
+    """Return how often torchrun has restarted the processes after losing some."""
     return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))
 
 
 def end_in_silence(status: int) -> NoReturn:
-    """End a process that is not the first, which says what there is to say."""
-    time.sleep(SECONDS_TO_SPEAK)
+    """End a process that is not the first, without a message: the first prints it."""
+    time.sleep(SECONDS_TO_PRINT)
     raise SystemExit(status)
 
 
 def is_lost(error: RuntimeError) -> bool:
-    """Tell whether an error means that another process of the group has gone."""
+    """Return whether an error means that another process of the group is gone."""
     return isinstance(error, dist.DistError) or "gloo" in str(error)

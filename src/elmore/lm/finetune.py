@@ -14,8 +14,7 @@ from elmore.config import ModelConfig
 from elmore.corpus.corpus import Corpus
 from elmore.corpus.sample import sample_documents
 from elmore.errors import ModelError
-from elmore.files.atomic import replace_file
-from elmore.files.json_file import write_json
+from elmore.files.json_file import replace_json
 from elmore.lm.extension import check_extension, extend_softmax
 from elmore.lm.finish import REPORT, RunReport
 from elmore.lm.language_model import NoSoftmaxError, load_language_model
@@ -153,8 +152,7 @@ def finetune_model(
         if before
         else None,
     )
-    with replace_file(folder / REPORT) as temporary:
-        write_json(temporary, report.to_json())
+    replace_json(folder / REPORT, report.to_json())
     return report
 
 

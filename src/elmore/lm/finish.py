@@ -11,8 +11,7 @@ from torch import Tensor
 from elmore.config import About
 from elmore.corpus.sample import sample_documents, sample_stretches
 from elmore.corpus.sources import records_inputs, split_by_input
-from elmore.files.atomic import replace_file
-from elmore.files.json_file import write_json
+from elmore.files.json_file import replace_json
 from elmore.lm.language_model import LanguageModel
 from elmore.lm.network import find_log_shares
 from elmore.lm.perplexity import LossTotals
@@ -87,7 +86,7 @@ def finish_run(run: Run, *, reason: str) -> RunReport:
         starts=starts,
         sources=_measure_sources(run),
     )
-    run.group.first_does(lambda: save_model(run, report))
+    run.group.run_on_first(lambda: save_model(run, report))
     run.observer.on_stage("last measurements", 1.0)
     return report
 
@@ -108,7 +107,7 @@ def _measure_sources(run: Run) -> dict[str, LossTotals]:
 def _rest(run: Run, documents: Sequence[Document]) -> StartReport | None:
     """Give the model its rest state; tell what that changes on held-out text."""
     bilm = run.trainer.elmo.bilm
-    found = run.group.first_does(lambda: _find_rest(run))
+    found = run.group.run_on_first(lambda: _find_rest(run))
     shared = run.group.share_tensors(dict(zip(("hidden", "cell"), found or (), strict=False)))
     mean = shared["hidden"].to(bilm.initial_hidden), shared["cell"].to(bilm.initial_cell)
     if not documents:
@@ -164,8 +163,7 @@ def save_model(run: Run, report: RunReport) -> None:
     # A model may travel; where it was made is nobody's business.
     facts = {name: fact for name, fact in report.to_json().items() if name != "model"}
     language_model.save(run.folder / MODEL, run=facts)
-    with replace_file(run.folder / REPORT) as temporary:
-        write_json(temporary, report.to_json())
+    replace_json(run.folder / REPORT, report.to_json())
 
 
 def _describe_text(run: Run) -> str:

@@ -1,4 +1,4 @@
-"""What a training run tells while it goes: its numbers, a JSON object a line, and its progress."""
+"""What a training run reports: its numbers, one JSON object per line, and its progress."""
 
 import json
 import math
@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from numbers import Integral
 from pathlib import Path
 from types import TracebackType
-from typing import Any, BinaryIO, Protocol, Self, SupportsFloat
+from typing import Any, BinaryIO, Self, SupportsFloat
 
 from elmore.errors import DataError, MissingExtraError
 from elmore.files.atomic import explaining_write_errors, replace_file
+from elmore.jobs.observer import Observer
 
 METRICS = "metrics.jsonl"
 TENSORBOARD = "tensorboard"
@@ -60,23 +61,17 @@ class HeldoutResult:
     num_predictions: int
 
 
-class RunObserver(Protocol):
-    """Whoever wants to hear of a run as it goes, such as the command line's display."""
+class RunObserver(Observer):
+    """Follows a run; this one ignores everything."""
 
     def on_step(self, progress: RunProgress) -> None:
-        """Hear that a step was taken."""
+        """Receive the state of the run after a step."""
 
     def on_heldout(self, result: HeldoutResult) -> None:
-        """Hear what was measured on held-out text."""
+        """Receive a measurement on held-out text."""
 
     def on_checkpoint(self, step: int) -> None:
-        """Hear that a kill now loses nothing before `step`."""
-
-    def on_message(self, text: str) -> None:
-        """Hear a sentence meant for the user."""
-
-    def on_stage(self, name: str, share: float | None = None) -> None:
-        """Hear of other long work: what it is, and how much of it is done; 1 ends it."""
+        """Learn that a kill now loses nothing before `step`."""
 
 
 class MetricsLog:
@@ -115,7 +110,7 @@ class MetricsLog:
     def write(self, kind: str, /, *, step: int, **numbers: SupportsFloat | str | None) -> None:
         """Append a line; what is not a finite number is written as null.
 
-        A line of this kind and step that is there already stays as it is: a run that goes on from
+        A line of this kind and step that is there already stays as it is: a run that resumes from
         a checkpoint may measure once more what it had measured just before it.
         """
         if step != self._step:
@@ -199,7 +194,7 @@ def _cut_back(path: Path, *, at_step: int) -> list[dict[str, Any]]:
         path.parent.mkdir(parents=True, exist_ok=True)
     if not path.exists():
         return []
-    # A run that goes on has not ended.
+    # A resumed run has not ended.
     kept = [
         (line, text.removesuffix(b"\n") + b"\n")
         for line, text in _read_lines(path)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from elmore.lm.settings import SoftmaxKind, SoftmaxSettings
-from elmore.lm.streams import Window
+from elmore.lm.streams import TrainingWindow
 from elmore.model.adaptive_softmax import AdaptiveSoftmax
 from elmore.model.random_numbers import draw_keep_mask, make_generator
 from elmore.model.sampling import LogUniformSampler, Negatives
@@ -67,7 +67,7 @@ class Objective:
 
     def compute(
         self,
-        window: Window,
+        window: TrainingWindow,
         state: BiLMState,
         negatives: Negatives | None,
         *,

@@ -22,33 +22,14 @@ from elmore.lm.distributed import (
 )
 from elmore.lm.enough_text import check_enough_text, find_overlap
 from elmore.lm.finish import RunReport, finish_run
-from elmore.lm.metrics import HeldoutResult, RunObserver, RunProgress
+from elmore.lm.metrics import RunObserver
 from elmore.lm.network import Softmax, make_config
-from elmore.lm.run import CHECKPOINTS, LostProcessError, Run, lock_run
+from elmore.lm.run import CHECKPOINTS, RUN, LostProcessError, Run
 from elmore.lm.settings import PretrainSettings
 from elmore.weights.elmo_model import ElmoModel
 
 # Checking a corpus is worth showing if it takes longer.
 SECONDS_BEFORE_STAGE = 2.0
-
-
-class NoObserver:
-    """Watches nothing."""
-
-    def on_step(self, progress: RunProgress) -> None:
-        """Do nothing."""
-
-    def on_heldout(self, result: HeldoutResult) -> None:
-        """Do nothing."""
-
-    def on_checkpoint(self, step: int) -> None:
-        """Do nothing."""
-
-    def on_message(self, text: str) -> None:
-        """Do nothing."""
-
-    def on_stage(self, name: str, share: float | None = None) -> None:
-        """Do nothing."""
 
 
 def pretrain_model(
@@ -67,10 +48,10 @@ def pretrain_model(
     """
     folder = Path(folder)
     group = Group(device=read_device(device))
-    observer = observer if observer is not None and group.is_first else NoObserver()
+    observer = observer if observer is not None and group.is_first else RunObserver()
     release: Callable[[], None] | None = None
     try:
-        opened = group.all_do(
+        opened = group.run_on_all(
             lambda: weigh_inputs(
                 open_corpus(corpus) if isinstance(corpus, str | os.PathLike) else corpus,
                 settings.training.weights,
@@ -79,11 +60,11 @@ def pretrain_model(
         group.check_alike({"configuration": _shared(settings), "corpus": opened.fingerprint})
         if make_parts is None:
             # A mistake in the settings is to be found before anything is written.
-            group.all_do(lambda: make_config(settings, opened))
-        group.all_do(lambda: check_enough_text(opened, window=settings.training.window))
-        group.all_do(lambda: _check_shards(opened, group, observer))
-        release = group.first_does(lambda: lock_run(folder))
-        run = group.all_do(
+            group.run_on_all(lambda: make_config(settings, opened))
+        group.run_on_all(lambda: check_enough_text(opened, window=settings.training.window))
+        group.run_on_all(lambda: _check_shards(opened, group, observer))
+        release = group.run_on_first(lambda: RUN.lock(folder))
+        run = group.run_on_all(
             lambda: Run(
                 settings,
                 opened,
@@ -95,7 +76,7 @@ def pretrain_model(
         )
         if (overlap := find_overlap(opened, settings.training)) is not None:
             observer.on_message(f"note: {overlap}")
-        # Processes that torchrun starts again go on, as they would without the option.
+        # Processes that torchrun restarts resume, as they would without the option.
         is_first_start = not any(group.add([float(count_restarts())]))
         run.begin(restart=restart and is_first_start)
         reason = run.train()
@@ -128,7 +109,7 @@ def _check_shards(corpus: Corpus, group: Group, observer: RunObserver) -> None:
         if time.monotonic() - started > SECONDS_BEFORE_STAGE:
             observer.on_stage("checking the corpus", num_done / num_shards)
 
-    corpus.check_shards(place=group.local_rank, of=group.num_local, on_shard=show)
+    corpus.check_shards(rank=group.local_rank, num_ranks=group.num_local, on_shard=show)
 
 
 def _shared(settings: PretrainSettings) -> dict[str, Any]:

@@ -1,17 +1,19 @@
-"""How far a run has come: what its checkpoints keep beside tensors, and what its metrics say."""
+"""The progress that checkpoints of a run keep, and what may change when it is resumed."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields
+from pathlib import Path
 from typing import Any
 
 from elmore.errors import ConfigError, DataError
+from elmore.files.owned_folder import ChangedJobError, find_changes
 from elmore.lm.schedule import is_same_course
 from elmore.lm.settings import PretrainSettings, read_settings
 from elmore.wording import count
 
 
 @dataclass(kw_only=True)
-class Progress:
+class SavedProgress:
     """Counted from the beginning of the run, whatever happened since."""
 
     step: int = 0
@@ -30,7 +32,7 @@ class Progress:
         return asdict(self)
 
     @classmethod
-    def from_json(cls, values: Mapping[str, Any]) -> "Progress":
+    def from_json(cls, values: Mapping[str, Any]) -> "SavedProgress":
         """Read what a checkpoint kept."""
         names = {item.name for item in fields(cls)}
         if set(values) != names:
@@ -75,63 +77,46 @@ def check_same_run(
     fingerprint: str,
     kept: Mapping[str, Any],
     *,
-    folder: str,
+    folder: Path,
     num_done: int,
     count_steps: Callable[[PretrainSettings], int],
 ) -> None:
-    """Refuse to go on with a run whose corpus or settings are no longer what they were.
+    """Refuse to resume a run with another corpus or other settings.
 
-    The end may be another, and the way to it, as long as no step would have been taken otherwise.
+    The length and the learning rates may change if that changes no step taken so far.
     """
     if kept["corpus"] != fingerprint:
-        raise DataError(
-            f"the run in {folder} began with another corpus than the one given; give that one, "
-            "another folder, or --restart to start over"
-        )
+        raise ChangedJobError(folder, ["another corpus"])
     # Settings that are newer than the checkpoint have their defaults there.
     settings_before = read_settings(kept["settings"])
-    before, now = _what_matters(settings_before.to_json()), _what_matters(settings.to_json())
-    changed = [place for place in sorted(before | now) if before.get(place) != now.get(place)]
-    others = [place for place in changed if place not in COURSE]
-    if not others:
-        num_steps = count_steps(settings)
-        if num_steps < num_done:
-            raise ConfigError(
-                f"the run in {folder} has taken {count(num_done, 'step')} and would end after "
-                f"{num_steps:,}; set a later end (training.max_steps), or give another folder"
-            )
-        if is_same_course(
-            settings_before.optimizer,
-            settings.optimizer,
-            num_steps_before=count_steps(settings_before),
-            num_steps_now=num_steps,
-            num_done=num_done if changed else 0,
-        ):
-            return
-    if changed:
-        place = (others or changed)[0]
-        why = "" if others else f", which changes the rates of the {count(num_done, 'step')} taken"
+    changes = find_changes(
+        _what_matters(settings_before.to_json()), _what_matters(settings.to_json())
+    )
+    others = [changes[name] for name in changes if name not in COURSE]
+    if others:
+        raise ChangedJobError(folder, others)
+    num_steps = count_steps(settings)
+    if num_steps < num_done:
         raise ConfigError(
-            f"the run in {folder} began with {place} = {before.get(place)!r}, now it is "
-            f"{now.get(place)!r}{why}; set it back, give another folder, or --restart to start over"
+            f"the run in {folder} has taken {count(num_done, 'step')} and would end after "
+            f"{num_steps:,}; set a later end (training.max_steps), or give another folder"
         )
+    is_same = is_same_course(
+        settings_before.optimizer,
+        settings.optimizer,
+        num_steps_before=count_steps(settings_before),
+        num_steps_now=num_steps,
+        num_done=num_done if changes else 0,
+    )
+    if changes and not is_same:
+        why = f"which changes the rates of the {count(num_done, 'step')} taken"
+        raise ChangedJobError(folder, [*changes.values(), why])
 
 
 def _what_matters(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings that decide the weights, each by its whole name."""
-    flat = _flatten(
-        {name: values for name, values in settings.items() if name not in ("run", "model")}
-    )
-    model = {name: values for name, values in settings["model"].items() if name != "about"}
-    flat.update(_flatten({"model": model}))
-    return flat
-
-
-def _flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for name, value in values.items():
-        if isinstance(value, Mapping):
-            flat.update(_flatten(value, f"{prefix}{name}."))
-        else:
-            flat[f"{prefix}{name}"] = value
-    return flat
+    """Return the settings that decide the weights."""
+    others = {name: values for name, values in settings.items() if name != "run"}
+    return {
+        **others,
+        "model": {name: value for name, value in settings["model"].items() if name != "about"},
+    }

@@ -1,13 +1,12 @@
-"""A training run: begin or go on, step by step, and leave a model.
+"""A training run: start or resume, train step by step, and write a model.
 
 A run folder has settings.json, metrics.jsonl, checkpoints/ and, at the end, model/.
 """
 
 import os
-import shutil
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import asdict
 from pathlib import Path
 from signal import SIGTERM
@@ -20,15 +19,16 @@ from elmore.config import StatePolicy
 from elmore.corpus.corpus import Corpus
 from elmore.corpus.sample import sample_documents
 from elmore.errors import DataError, ElmoreError, ModelError
-from elmore.files.atomic import hold_lock, make_folder, refuse_broken_links, replace_file
-from elmore.files.json_file import read_json, write_json
+from elmore.files.atomic import replace_file
+from elmore.files.json_file import read_json, replace_json
+from elmore.files.owned_folder import FolderKind
 from elmore.jobs.checkpoint import Checkpoint, Checkpoints, load_tensors, save_tensors
-from elmore.jobs.stopping import StoppedError, StopRequest, listening
+from elmore.jobs.stopping import StoppedError, StopRequest, listening, resume_hint
 from elmore.lm.distributed import Group
 from elmore.lm.metrics import HeldoutResult, MetricsLog, RunObserver, RunProgress
 from elmore.lm.network import Softmax, make_model, make_softmax
 from elmore.lm.perplexity import LossTotals, measure_losses
-from elmore.lm.progress import Progress, check_same_run
+from elmore.lm.progress import SavedProgress, check_same_run
 from elmore.lm.settings import PretrainSettings
 from elmore.lm.trainer import Trainer, count_steps
 from elmore.model.state import BiLMState
@@ -38,8 +38,23 @@ from elmore.wording import count
 
 SETTINGS, CHECKPOINTS, BEST, MODEL = "settings.json", "checkpoints", "best.safetensors", "model"
 MADE_BY = "made_by"
-# What fine-tuning puts into the folder of a run before it begins.
-PREPARED = {"corpus", "words.txt"}
+
+
+def _is_run_marker(path: Path) -> bool:
+    """Look into the settings: files called settings.json are common."""
+    try:
+        return MADE_BY in read_json(path)
+    except ModelError:
+        return False
+
+
+RUN = FolderKind(
+    holds="a training run",
+    markers=(SETTINGS,),
+    makes=(CHECKPOINTS, "tensorboard", MODEL, "metrics.jsonl", "report.json"),
+    ignores=(".*", "corpus", "words.txt"),  # fine-tuning creates the latter two before the run
+    is_marker=_is_run_marker,
+)
 
 
 class LostProcessError(ElmoreError):
@@ -48,13 +63,12 @@ class LostProcessError(ElmoreError):
     def __init__(self, *, saved_step: int | None) -> None:
         kept = "nothing is" if saved_step is None else f"all up to step {saved_step:,} is"
         super().__init__(
-            f"another process of this run was lost; {kept} in a checkpoint, and the same command "
-            "goes on from there"
+            f"another process of this run was lost; {kept} in a checkpoint; {resume_hint()}"
         )
 
 
 class Run:
-    """A run in a folder: what is in training, what has been done, and who watches."""
+    """A run in a folder: what is trained, its progress, and who follows it."""
 
     def __init__(
         self,
@@ -75,7 +89,7 @@ class Run:
         elmo, softmax = (make_parts or self._make_parts)()
         self.trainer = Trainer(settings, corpus, elmo, softmax, group=group)
         self.checkpoints = Checkpoints(folder / CHECKPOINTS, keep=settings.run.keep_checkpoints)
-        self.progress = Progress()
+        self.progress = SavedProgress()
         self.heldout: list[Document] = sample_documents(
             corpus.heldout, max_tokens=settings.run.heldout_tokens
         )
@@ -84,19 +98,19 @@ class Run:
         self._saved_at = time.monotonic()
 
     def begin(self, *, restart: bool) -> None:
-        """Take up the newest checkpoint, if there is one."""
+        """Resume from the newest checkpoint, if there is one."""
         if restart:
-            self.group.first_does(lambda: clear_run(self.folder))
-        checkpoint = self.group.first_does(self._find_checkpoint)
+            self.group.run_on_first(lambda: RUN.clear(self.folder))
+        checkpoint = self.group.run_on_first(self._find_checkpoint)
         about = None if checkpoint is None else (checkpoint.step, checkpoint.progress)
         found = self.group.share(about)
-        # A run that goes on may have got another end.
-        self.group.first_does(self._write_settings)
+        # A resumed run may end at another step.
+        self.group.run_on_first(self._write_settings)
         if found is None:
             self.trainer.load_weights(self.group.share_tensors(self.trainer.weights()))
             return
         step, kept = found
-        self.progress = Progress.from_json(kept["progress"])
+        self.progress = SavedProgress.from_json(kept["progress"])
         self._lines = kept.get("lines", [])
         tensors = self.group.share_tensors(checkpoint.tensors if checkpoint else {})
         self.trainer.restore(tensors, num_done=step)
@@ -109,12 +123,12 @@ class Run:
         if step < num_steps and not self._has_lost_patience():
             return f"resuming at step {step:,} of {num_steps:,}"
         model = self.folder / MODEL
-        place = (
+        outcome = (
             f"its model is in {model} and is measured again"
             if model.is_dir()
-            else (f"its model is now written to {model}")
+            else f"its model is now written to {model}"
         )
-        return f"this run is finished ({step:,} of {count(num_steps, 'step')}); {place}"
+        return f"this run is finished ({step:,} of {count(num_steps, 'step')}); {outcome}"
 
     def train(self) -> str:
         """Train to the end; return why it ended."""
@@ -130,7 +144,7 @@ class Run:
         self._catch_up(metrics)
         while self.progress.step < self.trainer.num_steps and not self._has_lost_patience():
             started = time.perf_counter()
-            # Processes agree on when to stop and when to save: any may be told to stop, the first
+            # Processes agree on when to stop and when to save: any may get a signal, the first
             # watches the clock.
             result = self.trainer.step([float(stop.signal is not None), float(self._is_save_due())])
             self._lines = []
@@ -145,7 +159,7 @@ class Run:
                 self._log(metrics, result.learning_rate, result.gradient_norm)
             if result.votes[0]:
                 # A due measurement may take longer than whoever sent the signal will wait; it is
-                # made when the run goes on.
+                # made when the run resumes.
                 self._stop(stop)
             if self._is_heldout_due():
                 self._measure(metrics)
@@ -170,7 +184,7 @@ class Run:
     def save(self) -> None:
         """Write a checkpoint, unless there is one of this step."""
         if self._saved_step != self.progress.step:
-            self.group.first_does(self._write_checkpoint)
+            self.group.run_on_first(self._write_checkpoint)
             self._saved_step = self.progress.step
             self.observer.on_checkpoint(self.progress.step)
         self._saved_at = time.monotonic()
@@ -181,7 +195,7 @@ class Run:
         Otherwise the weights stay those of the last step.
         """
         if self.settings.run.patience is not None:
-            best = self.group.share_tensors(self.group.first_does(self._read_best) or {})
+            best = self.group.share_tensors(self.group.run_on_first(self._read_best) or {})
             if best:
                 self.trainer.load_weights(best)
                 return self.progress.best_step
@@ -221,7 +235,7 @@ class Run:
                 self.settings,
                 self.corpus.fingerprint,
                 kept,
-                folder=str(self.folder),
+                folder=self.folder,
                 num_done=checkpoint.step,
                 count_steps=lambda settings: count_steps(settings, self.trainer.streams),
             )
@@ -239,7 +253,7 @@ class Run:
 
     def _open_metrics(self) -> Any:
         if not self.group.is_first:
-            return _Silence()
+            return nullcontext()
         return MetricsLog.open(
             self.folder, at_step=self.progress.step, tensorboard=self.settings.run.tensorboard
         )
@@ -291,7 +305,7 @@ class Run:
         progress = self.progress
         # Written first, noted then: if a process is lost in between, it is measured once more.
         if progress.is_best(totals.perplexity) and self.settings.run.patience is not None:
-            self.group.first_does(self._write_best)
+            self.group.run_on_first(self._write_best)
         progress.note_heldout(totals.perplexity)
         seconds = time.perf_counter() - started
         progress.seconds += seconds
@@ -309,7 +323,7 @@ class Run:
         self.observer.on_stage("measuring held-out perplexity", 1.0)
         self.observer.on_heldout(result)
 
-    def _describe(self, progress: Progress) -> RunProgress:
+    def _describe(self, progress: SavedProgress) -> RunProgress:
         num_steps = self.trainer.num_steps
         left = progress.seconds / progress.step * (num_steps - progress.step)
         seconds = progress.seconds - progress.loss_seconds
@@ -325,8 +339,9 @@ class Run:
         )
 
     def _write_settings(self) -> None:
-        with replace_file(self.folder / SETTINGS) as temporary:
-            write_json(temporary, {MADE_BY: "elmore pretrain", **self.settings.to_json()})
+        replace_json(
+            self.folder / SETTINGS, {MADE_BY: "elmore pretrain", **self.settings.to_json()}
+        )
 
     def _write_checkpoint(self) -> None:
         self.checkpoints.write(
@@ -360,53 +375,8 @@ class Run:
                 self._write_checkpoint()
 
 
-class _Silence:
-    """The metrics of a process that writes none."""
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, *_error: object) -> None:
-        return None
-
-
-def lock_run(folder: Path) -> Callable[[], None]:
-    """Keep other processes from running in the same folder."""
-    check_run_folder(folder)
-    make_folder(folder)
-    return hold_lock(folder / ".lock")
-
-
-def check_run_folder(folder: Path) -> None:
-    """Refuse to mix a run into a folder of other things."""
-    refuse_broken_links(folder)
-    if folder.exists() and not folder.is_dir():
-        raise DataError(f"{folder} is a file; give a folder for the run")
-    if not folder.is_dir():
-        return
-    names = {path.name for path in folder.iterdir() if not path.name.startswith(".")}
-    if names - PREPARED and not _is_run(folder):
-        raise DataError(f"{folder} holds other files; give an empty or a new folder for the run")
-
-
-def _is_run(folder: Path) -> bool:
-    """Tell a run's folder by what its settings say; names such as these are common."""
-    try:
-        return MADE_BY in read_json(folder / SETTINGS)
-    except ModelError:
-        return False
-
-
 def _without_kind(line: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in line.items() if name != "kind"}
-
-
-def clear_run(folder: Path) -> None:
-    """Remove what an earlier run left; what tells a folder of a run from others goes last."""
-    for name in (CHECKPOINTS, "tensorboard", MODEL):
-        shutil.rmtree(folder / name, ignore_errors=True)
-    for name in ("metrics.jsonl", "report.json", SETTINGS):
-        (folder / name).unlink(missing_ok=True)
 
 
 def set_threads(settings: PretrainSettings, group: Group) -> None:

@@ -2,7 +2,7 @@
 
 The symbols of all sentences stand in one circle. Row r begins at a sentence near r / R of the way
 and reads on, window after window, with its state carried; after an epoch it has come to where the
-next row began. So a place in the training is a number of steps, and training can begin anywhere.
+next row began. So a step number is a position in the training, and training can start anywhere.
 
 Shapes: R rows in all, B rows of a window, T symbols, U distinct tokens.
 """
@@ -20,7 +20,7 @@ Ids = NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Window:
+class TrainingWindow:
     """What both directions read and predict in one step, step by step: the forward LM first."""
 
     tokens: list[str]  # U distinct tokens, without the markers
@@ -46,18 +46,18 @@ class Streams:
         """Steps until the rows together have read the whole part."""
         return max(1, round(self.part.num_symbols / (self.num_rows * self.window)))
 
-    def read(self, step: int, *, first_row: int = 0, num_rows: int | None = None) -> Window:
+    def read(self, step: int, *, first_row: int = 0, num_rows: int | None = None) -> TrainingWindow:
         """Return the window of some of the rows at a step, counted from 0."""
         rows = slice(first_row, None if num_rows is None else first_row + num_rows)
-        places = np.arange(self.window + 1)[:, None] + step * self.window  # (T + 1, 1)
-        forward = (self._starts[rows] + places) % self.part.num_symbols  # (T + 1, B)
+        offsets = np.arange(self.window + 1)[:, None] + step * self.window  # (T + 1, 1)
+        forward = (self._starts[rows] + offsets) % self.part.num_symbols  # (T + 1, B)
         begin, end = self.part.sentence_bounds(forward)
         # The backward LM reads the same sentences, each from its end.
         backward = begin + end - 1 - forward
         found = self.part.look_up(np.stack([forward, backward]))
         tokens, positions = _keep_read(found.tokens, found.positions[:, :-1])
         # In either direction the next symbol of a row is the one to predict, within a sentence.
-        return Window(
+        return TrainingWindow(
             tokens=tokens,
             positions=positions,
             targets=np.ascontiguousarray(found.word_ids[:, 1:]),
@@ -70,5 +70,5 @@ def _keep_read(tokens: list[str], positions: Ids) -> tuple[list[str], Ids]:
     is_read = np.zeros(NUM_MARKERS + len(tokens), dtype=np.bool_)
     is_read[positions] = True
     is_read[:NUM_MARKERS] = True
-    kept = [tokens[place] for place in is_read[NUM_MARKERS:].nonzero()[0]]
+    kept = [tokens[index] for index in is_read[NUM_MARKERS:].nonzero()[0]]
     return kept, (is_read.cumsum() - 1)[positions]

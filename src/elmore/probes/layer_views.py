@@ -23,7 +23,7 @@ WORD_VECTORS = "word vectors"
 Views = dict[str, Array]  # each (N, D)
 
 
-class LayerSource(Protocol):
+class LayerEmbedder(Protocol):
     """Anything that gives tokens one vector a layer: an `Embedder`, a stand-in for tests."""
 
     @property
@@ -44,7 +44,7 @@ class TaggedParts:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Accuracy:
+class TagAccuracy:
     """Shares of tokens tagged rightly; an unseen one is not in training, spelled as it is."""
 
     overall: float
@@ -58,14 +58,14 @@ class TagScore:
     """How much of the tags one view, or a baseline, tells."""
 
     name: str
-    dev: Accuracy
-    test: Accuracy
+    dev: TagAccuracy
+    test: TagAccuracy
     shares: list[float] | None = None  # of each layer in a learned mix
 
 
 def score_views(
     parts: TaggedParts,
-    embedder: LayerSource,
+    embedder: LayerEmbedder,
     *,
     words: WordVectors | None = None,
     settings: ProbeSettings | None = None,
@@ -87,13 +87,13 @@ def score_views(
     return scores
 
 
-def name_layers(embedder: LayerSource) -> list[str]:
+def name_layers(embedder: LayerEmbedder) -> list[str]:
     """Return the names of a model's layers, the tokens' own first and the top last."""
     return [f"layer {number}" for number in range(embedder.num_layers)]
 
 
 def view_layers(
-    embedder: LayerSource,
+    embedder: LayerEmbedder,
     sentences: Sequence[TaggedSentence],
     on_progress: Callable[[str], None] = lambda _text: None,
 ) -> Views:
@@ -145,11 +145,11 @@ class Goal:
     labels: Labels  # (N,), -1 for a tag that training does not have
     is_unseen: NDArray[np.bool_]  # (N,)
 
-    def measure(self, found: Labels) -> Accuracy:
+    def measure(self, found: Labels) -> TagAccuracy:
         """Compare labels with what was to be found."""
         is_right = found == self.labels
         num_unseen = int(self.is_unseen.sum())
-        return Accuracy(
+        return TagAccuracy(
             overall=float(is_right.mean()),
             unseen=float(is_right[self.is_unseen].mean()) if num_unseen else None,
             num_tokens=len(is_right),

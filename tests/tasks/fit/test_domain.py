@@ -79,8 +79,8 @@ def test_a_shared_folder_is_of_one_model(place, report):
     folder = place.folder / "run" / "domain" / "2-epochs"
     fingerprint = load_model(tiny.TRAINED_MODEL).fingerprint()
     empty = DomainText(train=list, dev=list)
-    for elmo in ("another", fingerprint):
-        with pytest.raises(ConfigError, match="made of another one, or read another text"):
+    for elmo, told in (("another", "another biLM, other text;"), (fingerprint, ": other text;")):
+        with pytest.raises(ConfigError, match=told):
             transfer(None, folder, empty, elmo=elmo, epochs=2.0)
 
 

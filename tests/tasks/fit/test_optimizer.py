@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from elmore.tasks.fit.optimizer import TaskOptimizer
-from elmore.tasks.fit.settings import ElmoSettings, TrainingSettings
+from elmore.tasks.fit.settings import ElmoSettings, TaskTrainingSettings
 from elmore.tasks.inputs.trained_layers import TrainedLayers
 from tests import tiny
 
@@ -26,7 +26,7 @@ class Sum(nn.Module):
 def make(**elmo):
     layers = TrainedLayers(tiny.model(scale=0.4))
     network = Sum(layers)
-    training = TrainingSettings(learning_rate=0.01)
+    training = TaskTrainingSettings(learning_rate=0.01)
     optimizer = TaskOptimizer(network, layers, training=training, elmo=ElmoSettings(**elmo))
     return layers, network, optimizer
 
@@ -91,7 +91,7 @@ def test_long_gradients_are_shortened_together():
     optimizer.step(1e6 * network.loss(layers.find(SENTENCES)), rate_share=1.0)
     weights = [network.weight, *layers.parameters()]
     norm = torch.stack([weight.grad.norm() for weight in weights]).norm().item()
-    assert norm == pytest.approx(TrainingSettings().max_gradient_norm, rel=1e-4)
+    assert norm == pytest.approx(TaskTrainingSettings().max_gradient_norm, rel=1e-4)
 
 
 def test_what_an_optimizer_remembers_can_be_loaded():
@@ -104,7 +104,7 @@ def test_what_an_optimizer_remembers_can_be_loaded():
                 optimizer = TaskOptimizer(
                     network,
                     layers,
-                    training=TrainingSettings(learning_rate=0.01),
+                    training=TaskTrainingSettings(learning_rate=0.01),
                     elmo=ElmoSettings(unfreeze_epochs=1.0),
                 )
                 optimizer.load(kept)

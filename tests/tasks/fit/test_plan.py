@@ -9,7 +9,7 @@ from elmore.errors import ConfigError, DataError, ElmoreError
 from elmore.files.atomic import hold_lock
 from elmore.files.json_file import read_json
 from elmore.jobs.stopping import StoppedError
-from elmore.tasks.fit.plan import FORMAT, LOCK
+from elmore.tasks.fit.plan import FORMAT, TRAINING
 from tests import tiny
 from tests.tasks.fit.made_up import Place, Watcher, are_alike, write_data
 
@@ -31,7 +31,7 @@ def test_a_finished_training_is_told_and_not_repeated(place):
 
 
 def test_a_second_process_is_refused(place):
-    release = hold_lock(place.folder / "done" / LOCK)
+    release = hold_lock(place.folder / "done" / TRAINING.lock_name)
     with pytest.raises(DataError, match=r"another process is working on .*done"):
         place.fit("done", SHORT)
     release()
@@ -41,10 +41,13 @@ def test_a_second_process_is_refused(place):
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        ("training.seed=2", "finished with training.seed = 1, not 2; name another folder, or"),
-        ("task.hidden_dim=6", "with task.hidden_dim = 5, not 6"),
-        ("elmo.where=input", "with elmo.where = none, not input"),
-        ("training.max_epochs=2", "finished with training.max_epochs = 1, not 2; .*--restart"),
+        ("training.seed=2", "training.seed was 1 and is now 2; use another folder, or"),
+        ("task.hidden_dim=6", "started with .*: task.hidden_dim was 5 and is now 6"),
+        ("elmo.where=input", "started with .*: elmo.where was 'none' and is now 'input'"),
+        (
+            "training.max_epochs=2",
+            r"max_epochs was 1 and is now 2 \(the training is finished\); .*--restart",
+        ),
     ],
 )
 def test_another_setting_is_refused_by_its_name(place, change, told):
@@ -83,7 +86,7 @@ def test_a_checkpoint_that_does_not_fit_is_told(place, tmp_path):
     # As another version would have built it.
     path = place.folder / "words" / "plan.json"
     path.write_text(path.read_text().replace('"hidden_dim": 5', '"hidden_dim": 6'))
-    with pytest.raises(DataError, match=r"checkpoint .* of another network.*begin anew"):
+    with pytest.raises(DataError, match=r"checkpoint .* of another network.*start over"):
         place.fit("words", *changes, "task.hidden_dim=6")
 
 
@@ -101,7 +104,9 @@ def test_a_training_may_go_on_for_longer_and_ends_as_if_that_was_planned(place):
     place.fit("long", "training.max_epochs=4")
     with pytest.raises(StoppedError):
         place.fit("longer", "training.max_epochs=2", observer=Watcher(stop_after=3))
-    with pytest.raises(ConfigError, match=r"begun with training.max_epochs = 2, not 1"):
+    with pytest.raises(
+        ConfigError, match=r"started with .*training.max_epochs was 2 and is now 1;"
+    ):
         place.fit("longer", SHORT)
     changes = ("training.max_epochs=4", "training.patience=11", "training.checkpoint_minutes=3")
     report = place.fit("longer", *changes)

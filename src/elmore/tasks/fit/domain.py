@@ -8,9 +8,10 @@ from pathlib import Path
 
 from elmore.corpus.prepare import prepare_corpus
 from elmore.corpus.settings import PrepareSettings
-from elmore.errors import ConfigError, DataError
+from elmore.errors import DataError
 from elmore.files.atomic import make_folder, replace_file
-from elmore.files.json_file import read_json, write_json
+from elmore.files.json_file import read_json, replace_json
+from elmore.files.owned_folder import ChangedJobError, find_changes
 from elmore.lm.finetune import StartingPoint, finetune_model, load_start, make_settings
 from elmore.lm.finish import REPORT
 from elmore.lm.run import MODEL
@@ -56,11 +57,11 @@ def check_start(source: str | None, folder: Path | None) -> None:
 
 def check_text(folder: Path, text: DomainText, *, elmo: str) -> None:
     """Refuse what was made of another biLM or text, where trainings share a folder."""
-    if (folder / ABOUT).is_file() and read_json(folder / ABOUT) != _describe(text, elmo=elmo):
-        raise ConfigError(
-            f"{folder} has a biLM that was made of another one, or read another text; name "
-            "another folder"
-        )
+    if (folder / ABOUT).is_file():
+        changes = find_changes(read_json(folder / ABOUT), _describe(text, elmo=elmo))
+        if changes:
+            phrases = {"elmo": "another biLM", "text": "other text"}
+            raise ChangedJobError(folder, [phrases.get(name, changes[name]) for name in changes])
 
 
 def _describe(text: DomainText, *, elmo: str) -> dict[str, str]:
@@ -85,8 +86,7 @@ def transfer(
     if (finished := _find_finished(run)) is not None:
         return finished
     make_folder(folder)
-    with replace_file(folder / ABOUT) as temporary:
-        write_json(temporary, _describe(text, elmo=elmo))
+    replace_json(folder / ABOUT, _describe(text, elmo=elmo))
     start = _load(source)
     words = folder / "words.txt"
     if not words.is_file():
@@ -125,7 +125,7 @@ def _find_finished(run: Path) -> DomainModel | None:
         perplexity = {name: float(found[name]) for name in ("before", "after")}
     except (KeyError, TypeError) as error:
         raise DataError(
-            f"{run / REPORT} is damaged ({error!s:.100}); begin anew with --restart"
+            f"{run / REPORT} is damaged ({error!s:.100}); start over with --restart"
         ) from None
     return DomainModel(folder=run / MODEL, perplexity=perplexity)
 

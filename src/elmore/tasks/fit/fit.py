@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from elmore.errors import DataError, DataWarning
-from elmore.files.atomic import refuse_broken_links, replace_file
-from elmore.files.json_file import read_json, write_json
+from elmore.files.atomic import refuse_broken_links
+from elmore.files.json_file import read_json, replace_json
 from elmore.jobs.device import read_device
 from elmore.jobs.stopping import stopping_at_once
 from elmore.tasks.data.lines import shorten
@@ -25,16 +25,15 @@ from elmore.tasks.fit.model import TaskModel, find_words, make_task
 from elmore.tasks.fit.plan import (
     PLAN,
     REPORT,
+    TRAINING,
     Plan,
     check_plan,
-    clear_training,
-    hold_folder,
     make_plan,
     remove_leftovers,
     write_plan,
 )
 from elmore.tasks.fit.plausibility import check_data
-from elmore.tasks.fit.progress import CurvePoint, FitObserver, FitProgress, Silence
+from elmore.tasks.fit.progress import EpochResult, FitObserver, FitProgress
 from elmore.tasks.fit.run import FitRun
 from elmore.tasks.fit.settings import FitSettings
 from elmore.tasks.fit.threads import choose_threads, using_threads
@@ -52,7 +51,7 @@ class FitReport:
     main_score: str
     scores: dict[str, Scores]  # of dev, and of test if there is one
     num_examples: dict[str, int]
-    curve: list[CurvePoint]
+    curve: list[EpochResult]
     best_epoch: int
     seconds: float
     num_parameters: int
@@ -74,7 +73,7 @@ class FitReport:
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> "FitReport":
         """Read what `to_json` gave."""
-        return cls(**{**values, "curve": [CurvePoint(**point) for point in values["curve"]]})
+        return cls(**{**values, "curve": [EpochResult(**point) for point in values["curve"]]})
 
 
 def fit_task(
@@ -97,10 +96,10 @@ def fit_task(
     refuse_broken_links(Path(folder))
     folder = Path(folder).resolve()  # what is kept must be found from any place
     settings = settings.with_whole_paths()
-    observer = observer or Silence()
+    observer = observer or FitObserver()
     elmo = elmo or ElmoChoice()
     plan = make_plan(settings, parts, elmo=elmo.describe(settings.elmo))
-    with hold_folder(folder):
+    with TRAINING.hold(folder):
         if not restart and (finished := _go_on(folder, plan)) is not None:
             return finished
         # Whoever uses the library keeps their own random numbers.
@@ -118,7 +117,7 @@ def fit_task(
             )
             # All that a user may have got wrong is known: now something is written, or removed.
             if restart:
-                clear_training(folder)
+                TRAINING.clear(folder)
                 if elmo.renews_domain and settings.elmo.finetune_epochs:
                     shutil.rmtree(prepared.opener.domain, ignore_errors=True)
             write_plan(folder, plan)
@@ -152,9 +151,11 @@ def _prepare(
     accept: bool,
 ) -> _Prepared:
     """Read all that a training needs; nothing is written."""
-    place = read_device(device)
+    checked_device = read_device(device)
     task = make_task(settings)
-    opener = LayerOpener(settings.elmo, elmo, folder=folder, observer=observer, device=place)
+    opener = LayerOpener(
+        settings.elmo, elmo, folder=folder, observer=observer, device=checked_device
+    )
     # A biLM that read the task's text in this very folder goes with the rest.
     is_cleared = restart and (elmo.domain is None or elmo.renews_domain)
     opener.check(is_cleared=is_cleared)
@@ -188,7 +189,7 @@ def _prepare(
         words=words,
         opener=opener,
         random_state=torch.get_rng_state(),
-        device=place,
+        device=checked_device,
     )
 
 
@@ -251,8 +252,7 @@ def _train(
         num_train = len(prepared.chosen)
         report = _describe(model, run.progress, scores, data, num_train=num_train, opener=opener)
         save_task_model(model, folder, elmo=opener.source)
-        with replace_file(folder / REPORT) as temporary:
-            write_json(temporary, report.to_json())
+        replace_json(folder / REPORT, report.to_json())
     remove_leftovers(folder)
     return report
 
@@ -294,5 +294,5 @@ def _go_on(folder: Path, plan: Plan) -> FitReport | None:
         return FitReport.from_json(read_json(folder / REPORT))
     except (KeyError, TypeError) as error:
         raise DataError(
-            f"{folder / REPORT} is damaged ({error!s:.200}); begin anew with --restart"
+            f"{folder / REPORT} is damaged ({error!s:.200}); start over with --restart"
         ) from None

@@ -19,7 +19,7 @@ from elmore.embed.embedder import Embedder
 from elmore.embed.layer_source import LayerSource, LiveLayers
 from elmore.errors import DataError, ElmoreError, ModelError
 from elmore.files.atomic import replace_file
-from elmore.files.json_file import read_json, write_json
+from elmore.files.json_file import read_json, replace_json
 from elmore.jobs.checkpoint import load_into, save_tensors
 from elmore.jobs.device import read_device
 from elmore.settings import check_range
@@ -64,18 +64,17 @@ def save_task_model(model: TaskModel, folder: Path, *, elmo: ElmoSource | None) 
         save_tensors(temporary, model.network.state_dict())
     if isinstance(model.layers, TrainedLayers):
         model.layers.elmo.save_pretrained(folder / ELMO)
-    with replace_file(folder / SETTINGS) as temporary:
-        write_json(
-            temporary,
-            {
-                "format": FORMAT,
-                "settings": model.settings.to_json(),
-                "labels": list(model.labels),
-                "num_trained_words": model.words.num_trained,
-                "words_dim": int(model.words.vectors.shape[1]),
-                "elmo": None if elmo is None else elmo.to_json(folder),
-            },
-        )
+    replace_json(
+        folder / SETTINGS,
+        {
+            "format": FORMAT,
+            "settings": model.settings.to_json(),
+            "labels": list(model.labels),
+            "num_trained_words": model.words.num_trained,
+            "words_dim": int(model.words.vectors.shape[1]),
+            "elmo": None if elmo is None else elmo.to_json(folder),
+        },
+    )
 
 
 def load_task_model(
@@ -86,7 +85,7 @@ def load_task_model(
     A hub id is looked up only if `elmo` is one: a folder alone never makes elmore ask the hub.
     """
     folder = Path(folder)
-    place = read_device(device)
+    checked_device = read_device(device)
     if not (folder / SETTINGS).is_file():
         raise ModelError(f"{folder} has no trained task (no {SETTINGS}); {_suggest(folder)}")
     content = read_json(folder / SETTINGS)
@@ -98,13 +97,15 @@ def load_task_model(
         settings = read_settings(content["settings"])
         labels = _read_labels(content["labels"])
         words = _read_words(folder, content)
-    layers = _find_layers(settings, content.get("elmo"), folder, elmo=elmo, device=place)
+    layers = _find_layers(settings, content.get("elmo"), folder, elmo=elmo, device=checked_device)
     with _explaining_damage(folder):
         shapes = find_shapes(settings, labels=labels, words=words, layers=layers)
         weights = read_tensors(folder / WEIGHTS, shapes, settings=SETTINGS)
         # The weights are there, so memory for them may be taken.
         words = replace(words, vectors=torch.zeros(words.vectors.shape))
-        model = TaskModel(settings, labels=labels, words=words, layers=layers, device=place)
+        model = TaskModel(
+            settings, labels=labels, words=words, layers=layers, device=checked_device
+        )
         load_into(model.network, weights)
     model.network.eval()
     return model
@@ -146,7 +147,7 @@ def _read_words(folder: Path, content: dict[str, Any]) -> ChosenWords:
 
 def _suggest(folder: Path) -> str:
     if (folder / "plan.json").is_file():
-        return "its training has not ended, so run the same elmore fit again to go on"
+        return "its training has not ended, so rerun the same elmore fit command to resume it"
     return "fit one with elmore fit"
 
 

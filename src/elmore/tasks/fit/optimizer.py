@@ -10,7 +10,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor, nn
 
-from elmore.tasks.fit.settings import ElmoSettings, TrainingSettings
+from elmore.tasks.fit.settings import ElmoSettings, TaskTrainingSettings
 from elmore.tasks.inputs.trained_layers import TrainedLayers
 
 
@@ -22,7 +22,7 @@ class TaskOptimizer:
         network: nn.Module,
         layers: TrainedLayers | None,
         *,
-        training: TrainingSettings,
+        training: TaskTrainingSettings,
         elmo: ElmoSettings,
     ) -> None:
         self._max_norm = training.max_gradient_norm

@@ -1,16 +1,18 @@
-"""How far a task's training has come, and who wants to hear of it."""
+"""The progress of a task's training, and who follows it."""
 
 from dataclasses import asdict, dataclass, field
-from typing import Any, Protocol
+from typing import Any
+
+from elmore.jobs.observer import Observer
 
 
 @dataclass(frozen=True, kw_only=True)
-class CurvePoint:
-    """What an epoch came to."""
+class EpochResult:
+    """The training loss and the dev score of one epoch."""
 
     epoch: int
     step: int
-    loss: float  # mean of the training batches
+    loss: float  # mean of the training batches; not a number if the training diverged
     dev: float  # the main score
     seconds: float  # of training so far
     rate_share: float = 1.0
@@ -29,7 +31,7 @@ class FitProgress:
     rate_share: float = 1.0
     num_worse: int = 0  # epochs since the best one
     seconds: float = 0.0
-    curve: list[CurvePoint] = field(default_factory=list)
+    curve: list[EpochResult] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
         """Return what `from_json` reads."""
@@ -38,37 +40,15 @@ class FitProgress:
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> "FitProgress":
         """Read what `to_json` gave."""
-        curve = [CurvePoint(**point) for point in values["curve"]]
+        curve = [EpochResult(**point) for point in values["curve"]]
         return cls(**{**values, "curve": curve})
 
 
-class FitObserver(Protocol):
-    """Whoever wants to hear of a training as it goes, such as the command line's display."""
-
-    def on_stage(self, text: str) -> None:
-        """Hear what is being done."""
-
-    def on_message(self, text: str) -> None:
-        """Hear lines meant for the user, such as what was read."""
+class FitObserver(Observer):
+    """Follows a training; this one ignores everything."""
 
     def on_step(self, progress: FitProgress, *, num_steps: int, loss: float) -> None:
-        """Hear that a step of an epoch of `num_steps` was taken."""
+        """Receive the state of the training after a step of an epoch of `num_steps`."""
 
-    def on_epoch(self, point: CurvePoint, *, is_best: bool) -> None:
-        """Hear how an epoch ended."""
-
-
-class Silence:
-    """Hears all and says nothing."""
-
-    def on_stage(self, text: str) -> None:
-        """Hear what is being done."""
-
-    def on_message(self, text: str) -> None:
-        """Hear lines meant for the user."""
-
-    def on_step(self, progress: FitProgress, *, num_steps: int, loss: float) -> None:
-        """Hear that a step was taken."""
-
-    def on_epoch(self, point: CurvePoint, *, is_best: bool) -> None:
-        """Hear how an epoch ended."""
+    def on_epoch(self, result: EpochResult, *, is_best: bool) -> None:
+        """Receive the result of an epoch."""

@@ -1,6 +1,6 @@
 """The training loop of all tasks: epochs until the development score stops rising.
 
-A place in the training is a number of steps: which examples share a batch follows from the seed
+A step number is a position in the training: which examples share a batch follows from the seed
 and the epoch, what is dropped from the seed and the step. So a run that was killed ends as if it
 had not been.
 """
@@ -27,7 +27,7 @@ from elmore.tasks.fit.batches import shuffle_epoch
 from elmore.tasks.fit.data import TaskData
 from elmore.tasks.fit.model import TaskModel, find_batch_size
 from elmore.tasks.fit.optimizer import TaskOptimizer
-from elmore.tasks.fit.progress import CurvePoint, FitObserver, FitProgress
+from elmore.tasks.fit.progress import EpochResult, FitObserver, FitProgress
 from elmore.tasks.inputs.trained_layers import TrainedLayers
 
 CHECKPOINTS, BEST_PATTERN = "checkpoints", "best-*.safetensors"
@@ -95,13 +95,13 @@ class FitRun:
             began = time.perf_counter()
             self.optimizer.unfreeze(progress.epoch + progress.place / len(batches))
             torch.manual_seed(seed * _SEED_STRIDE + progress.step)
-            examples = [self.data.train[self.chosen[place]] for place in batch]
+            examples = [self.data.train[self.chosen[index]] for index in batch]
             loss = self.model.loss(examples)
             value = loss.item()
             if not math.isfinite(value):
                 raise ConfigError(
                     f"the loss is {value} at step {progress.step + 1}, so the training has "
-                    "diverged; begin anew (--restart) with a smaller training.learning_rate"
+                    "diverged; start over (--restart) with a smaller training.learning_rate"
                 )
             self.optimizer.step(loss, rate_share=progress.rate_share)
             progress.step += 1
@@ -126,7 +126,7 @@ class FitRun:
             progress.num_worse += 1
             if self.training.halve_after and progress.num_worse % self.training.halve_after == 0:
                 progress.rate_share /= 2
-        point = CurvePoint(
+        point = EpochResult(
             epoch=progress.epoch,
             step=progress.step,
             loss=progress.loss_sum / max(1, progress.place),
@@ -175,7 +175,7 @@ class FitRun:
             reason = " ".join(str(error).split())  # torch's are several lines
             raise DataError(
                 f"the checkpoint in {self.folder} is of another network, or was written by "
-                f"another version ({reason:.200}); begin anew with --restart"
+                f"another version ({reason:.200}); start over with --restart"
             ) from error
 
     def _weights(self) -> dict[str, Tensor]:

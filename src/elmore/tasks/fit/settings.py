@@ -133,7 +133,7 @@ class ElmoSettings:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainingSettings:
+class TaskTrainingSettings:
     """How the network learns."""
 
     batch_size: int = 32
@@ -184,7 +184,7 @@ class FitSettings:
     words: WordSettings = field(default_factory=WordSettings)
     characters: CharacterSettings = field(default_factory=CharacterSettings)
     elmo: ElmoSettings = field(default_factory=ElmoSettings)
-    training: TrainingSettings = field(default_factory=TrainingSettings)
+    training: TaskTrainingSettings = field(default_factory=TaskTrainingSettings)
 
     def to_json(self) -> dict[str, Any]:
         """Return what `read_settings` reads."""
@@ -202,7 +202,7 @@ SECTIONS = {
     "words": WordSettings,
     "characters": CharacterSettings,
     "elmo": ElmoSettings,
-    "training": TrainingSettings,
+    "training": TaskTrainingSettings,
 }
 
 

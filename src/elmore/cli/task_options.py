@@ -1,0 +1,77 @@
+"""Options of the commands that train a task, and the settings and files that they name."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from elmore.errors import ConfigError
+
+if TYPE_CHECKING:
+    from elmore.tasks.data.parts import Parts
+    from elmore.tasks.fit.settings import FitSettings
+
+TaskName = Annotated[
+    str,
+    typer.Argument(
+        help="entities (ner), tags (pos), sentiment, entailment, roles (srl), coreference, "
+        "questions (qa); texts or pairs for your own."
+    ),
+]
+Data = Annotated[
+    Path | None,
+    typer.Option(
+        help="Folder with train, dev and optionally test files, recognized by their names."
+    ),
+]
+Train = Annotated[Path | None, typer.Option(help="Training data: a file, or a folder of files.")]
+Dev = Annotated[Path | None, typer.Option(help="Dev data, used for early stopping.")]
+Test = Annotated[Path | None, typer.Option(help="Test data, scored at the end.")]
+Elmo = Annotated[
+    str | None,
+    typer.Option(
+        help="The biLM: model folder, bilm-tf weights, ELMoForManyLangs folder or hub id. "
+        "Without it: the model that comes with elmore."
+    ),
+]
+Words = Annotated[
+    Path | None,
+    typer.Option(
+        help="Word vectors: GloVe's text, or .npz with the arrays words and vectors. Without "
+        "them, they are learned. Short for --set words.file=FILE."
+    ),
+]
+Config = Annotated[Path | None, typer.Option(help="Settings as TOML. Without it: the task's own.")]
+Accept = Annotated[
+    bool,
+    typer.Option(
+        "--accept",
+        help="Train even if the data looks wrong: typos among labels, swapped columns, lost blank "
+        "lines, another script than the biLM's.",
+    ),
+]
+
+
+def read_task(
+    task: str,
+    *,
+    data: Path | None,
+    train: Path | None,
+    dev: Path | None,
+    test: Path | None,
+    words: Path | None,
+    config: Path | None,
+    changes: list[str],
+) -> "tuple[FitSettings, Parts]":
+    """Return the settings and files that options name."""
+    from elmore.tasks.data.parts import find_parts  # noqa: PLC0415
+    from elmore.tasks.fit.settings import load_settings  # noqa: PLC0415  brings torch
+
+    if data is None and (train is None or dev is None):
+        missing = "--train" if dev else "--dev" if train else "data"
+        raise ConfigError(f"{missing} is missing; give a folder (--data), or --train and --dev")
+    if words is not None:
+        changes = [*changes, f"words.file={json.dumps(str(words))}"]
+    settings = load_settings(task, config=config, changes=changes)
+    return settings, find_parts(data, train=train, dev=dev, test=test)

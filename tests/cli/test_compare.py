@@ -18,7 +18,7 @@ def place(tmp_path, monkeypatch):
 
 
 def test_variants_are_trained_and_reported(elmore_command, place):
-    command = ["compare", "tags", "--data", "data", "--elmo", "model", "--seeds", "2", *SMALL]
+    command = ["compare", "tags", "--data", "data", "--model", "model", "--seeds", "2", *SMALL]
     result = elmore_command(*command)
     assert result.status == 0
     assert "without" in result.out
@@ -39,7 +39,7 @@ def test_mistakes_are_told_in_a_sentence_and_nothing_is_written(elmore_command, 
     (place.folder / "broken" / "train.txt").write_text("a\tA\n\n")
     (place.folder / "broken" / "dev.txt").write_text("a\tA\nb\n")
     before = sorted(path.name for path in place.folder.iterdir())
-    compare = ["compare", "tags", "--elmo", "model", *SMALL]
+    compare = ["compare", "tags", "--model", "model", *SMALL]
     data = ["--data", "data"]
     for arguments, told in (
         (["compare", "parsing", *data], "unknown task 'parsing'"),
@@ -53,7 +53,7 @@ def test_mistakes_are_told_in_a_sentence_and_nothing_is_written(elmore_command, 
         ([*compare, "--data", "broken"], "dev.txt, line 2"),
         ([*compare], "data is missing; give a folder (--data), or --train and --dev"),
         ([*compare, *data, "-o", "data"], "data has other files in it"),
-        ([*compare, *data, "--elmo", "./nowhere"], "there is no model at './nowhere'"),
+        ([*compare, *data, "--model", "./nowhere"], "there is no model at './nowhere'"),
     ):
         assert_refused(elmore_command(*arguments), told)
         assert sorted(path.name for path in place.folder.iterdir()) == before, arguments
@@ -65,7 +65,7 @@ def test_networks_that_can_only_predict_one_label_are_not_compared(elmore_comman
     for part in ("train", "dev"):
         (folder / f"{part}.tsv").write_text("a bad cafe\tgood\n" * 6 + "a bad cafe\tbad\n" * 4)
     small = [change for change in SMALL if "task.column" not in change]
-    command = ["compare", "texts", "--data", "same", "--elmo", "model", "--seeds", "2", *small]
+    command = ["compare", "texts", "--data", "same", "--model", "model", "--seeds", "2", *small]
     result = elmore_command(*command, "--shares", "50,100")
     assert result.status == 0
     assert "Neither learned: with ELMo at the input 60.00 ± 0.00 accuracy on dev" in result.out

@@ -21,7 +21,7 @@ def place(tmp_path, monkeypatch):
 
 
 def test_scores_go_to_standard_output_and_epochs_to_standard_error(elmore_command, place):
-    result = elmore_command("fit", "pos", "--data", "data", "--elmo", "model", *SMALL)
+    result = elmore_command("fit", "pos", "--data", "data", "--model", "model", *SMALL)
     assert result.status == 0
     lines = result.out.splitlines()
     assert lines[0].startswith("tags: tags, best epoch ")
@@ -101,10 +101,10 @@ def test_mistakes_are_told_in_a_sentence_and_nothing_is_written(elmore_command, 
         ([*fit, "--data", "hollow"], "dev.txt has no tagged sentence"),
         ([*fit, *data, "--set", "training.epochs=3"], "unknown setting 'epochs' in 'training'"),
         ([*fit, *data, "--set", "nonsense"], "not of the form section.setting=value"),
-        ([*fit, *data, "--elmo", "./nowhere"], "there is no model at './nowhere'"),
+        ([*fit, *data, "--model", "./nowhere"], "there is no model at './nowhere'"),
         ([*fit, *data, "--words", "nowhere.txt"], "nowhere.txt"),
         ([*fit, *data, "--config", "nowhere.toml"], "cannot read nowhere.toml"),
-        ([*fit, *data, "--without-elmo", "--elmo", "model"], "--without-elmo contradicts --elmo"),
+        ([*fit, *data, "--without-elmo", "--model", "model"], "--without-elmo contradicts --model"),
         ([*fit, *data, "--device", "abacus"], "cannot compute on device 'abacus'"),
         ([*fit, *data, "-o", "data"], "has other files in it"),
         (
@@ -131,7 +131,7 @@ def write_typo(place):
 def test_data_that_looks_wrong_is_shown_and_refused_unless_accepted(elmore_command, place, verb):
     write_typo(place)
     before = sorted(path.name for path in place.folder.iterdir())
-    command = [verb, "tags", "--data", "typo", "--elmo", "model", "-o", "out", *SMALL]
+    command = [verb, "tags", "--data", "typo", "--model", "model", "-o", "out", *SMALL]
     if verb == "compare":
         command += ["--seeds", "1"]
     result = elmore_command(*command)
@@ -163,7 +163,7 @@ def test_other_settings_in_the_same_folder_are_refused_until_restarted(elmore_co
 def test_help_tells_what_each_verb_does(elmore_command):
     for verb, told in {
         "fit": ["Train a network for a task", "--without-elmo", "elmore fit ner --data conll2003/"],
-        "predict": ["Let a trained task network read a text", "--score", "--form"],
+        "predict": ["Predict with a trained task", "--score", "--form"],
         "compare": ["with and without ELMo", "--variants", "--shares", "report.html"],
     }.items():
         result = elmore_command(verb, "--help")

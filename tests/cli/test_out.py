@@ -18,7 +18,7 @@ FOLDERS = {
     "pretrain": ["pretrain", "tiny", "--corpus", "corpus"],
     "finetune": ["finetune", "text.txt", "--tokenized"],
     "fit": ["fit", *TASK, "--without-elmo"],
-    "compare": ["compare", *TASK, "--elmo", "model"],
+    "compare": ["compare", *TASK, "--model", "model"],
 }
 FILES = {
     "embed": (["embed", "text.txt", "--tokenized", "--model", "model"], ".h5"),

@@ -75,7 +75,7 @@ def test_mistakes_are_told_in_a_sentence_and_nothing_is_written(elmore_command, 
         (["plain", "nowhere.txt"], "there is no file nowhere.txt"),
         (["plain", "broken.txt"], "broken.txt, line 21"),
         (["plain", "data/dev.txt", "--form", "answers"], "--form answers cannot be of tags"),
-        (["task", "data/dev.txt", "--elmo", "./nowhere"], "there is no model at './nowhere'"),
+        (["task", "data/dev.txt", "--model", "./nowhere"], "there is no model at './nowhere'"),
         (["plain", "data/dev.txt", "--device", "abacus"], "cannot compute on device"),
     ):
         assert_refused(elmore_command("predict", *arguments, "-o", "out.txt"), told)
@@ -99,3 +99,10 @@ def test_nobody_complains_when_the_reader_has_enough(place):
         complaint = process.stderr.read()
         assert process.wait() == PIPE_CLOSED
     assert complaint == b""
+
+
+def test_the_old_name_of_a_flag_still_works_and_is_noted(place, elmore_command):
+    result = elmore_command("predict", "task", "data/dev.txt", "--elmo", "./nowhere")
+    assert result.status == 2
+    assert "note: --elmo is now called --model" in result.err
+    assert "there is no model at './nowhere'" in result.err

@@ -187,7 +187,7 @@ def fit_tags(run: Run, work: Path) -> Path:
     """Train a tagger for 20 steps on top of the tests' model."""
     folder = work / "task"
     run(
-        "fit", "tags", "--data", DATA, "--elmo", TRAINED_MODEL, "--out", folder,
+        "fit", "tags", "--data", DATA, "--model", TRAINED_MODEL, "--out", folder,
         *(f"--set={change}" for change in SMALL_TASK),
     )  # fmt: skip
     return folder
@@ -201,7 +201,7 @@ def read_task_curve(folder: Path) -> list[dict[str, float]]:
 
 def predict_tags(run: Run, folder: Path) -> str:
     """Return what the tagger says of the test part."""
-    return run("predict", folder, DATA / "test.txt", "--elmo", TRAINED_MODEL)
+    return run("predict", folder, DATA / "test.txt", "--model", TRAINED_MODEL)
 
 
 def collect_numbers(run: Run, work: Path) -> dict[str, Any]:

@@ -58,7 +58,7 @@ def fit(
         elmore predict entities/ letter.txt
     """
     if without_elmo and elmo is not None:
-        raise ConfigError("--without-elmo contradicts --elmo; give one of them")
+        raise ConfigError("--without-elmo contradicts --model; give one of them")
     if without_elmo and any(change.strip().startswith("elmo.") for change in changes or []):
         raise ConfigError("--without-elmo contradicts --set elmo...; give one of them")
     settings, parts = task_options.read_task(

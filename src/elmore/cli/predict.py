@@ -1,4 +1,4 @@
-"""`elmore predict`: a trained task and a text in, what the network says of it out."""
+"""`elmore predict`: a trained task and a text in, predictions out."""
 
 import io
 import json
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
-from elmore.cli import options
+from elmore.cli import options, task_options
 from elmore.cli.display import report_interrupt, show_status
 from elmore.errors import ConfigError, DataError
 from elmore.wording import count
@@ -55,15 +55,21 @@ def predict(
     ),
     elmo: Annotated[
         str | None,
-        typer.Option(help="The biLM: its path if it has moved, or its id on the Hugging Face hub."),
+        typer.Option(
+            "--model",
+            "-m",
+            task_options.OLD_MODEL_FLAG,
+            callback=task_options.note_old_flag,
+            help="The biLM: its path if it has moved, or its id on the Hugging Face hub.",
+        ),
     ] = None,
     score: Annotated[
         bool,
-        typer.Option("--score", help="TEXT has what is right: score the predictions with it."),
+        typer.Option("--score", help="TEXT contains gold labels: score the predictions."),
     ] = False,
     device: options.Device = "cpu",
 ) -> None:
-    """Let a trained task network read a text.
+    """Predict with a trained task.
 
     For example:
 

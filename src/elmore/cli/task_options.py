@@ -1,6 +1,7 @@
 """Options of the commands that train a task, and the settings and files that they name."""
 
 import json
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,6 +12,16 @@ from elmore.errors import ConfigError
 if TYPE_CHECKING:
     from elmore.tasks.data.parts import Parts
     from elmore.tasks.fit.settings import FitSettings
+
+OLD_MODEL_FLAG = "--elmo"
+
+
+def note_old_flag(model: str | None) -> str | None:
+    """Say what the flag is called now, to those whose scripts use the old name."""
+    if model is not None and any(flag.split("=")[0] == OLD_MODEL_FLAG for flag in sys.argv):
+        print(f"note: {OLD_MODEL_FLAG} is now called --model", file=sys.stderr)
+    return model
+
 
 TaskName = Annotated[
     str,
@@ -31,8 +42,12 @@ Test = Annotated[Path | None, typer.Option(help="Test data, scored at the end.")
 Elmo = Annotated[
     str | None,
     typer.Option(
+        "--model",
+        "-m",
+        OLD_MODEL_FLAG,
+        callback=note_old_flag,
         help="The biLM: model folder, bilm-tf weights, ELMoForManyLangs folder or hub id. "
-        "Without it: the model that comes with elmore."
+        "Without it: the model that comes with elmore.",
     ),
 ]
 Words = Annotated[

@@ -53,7 +53,7 @@ def test_a_bilm_that_has_moved_can_be_named(place, tmp_path):
     moved = shutil.copytree(place.model, tmp_path / "moved")
     hidden = place.model.rename(place.folder / "hidden")
     try:
-        with pytest.raises(ModelError, match=r"the biLM of .*elmo is missing: .*--elmo"):
+        with pytest.raises(ModelError, match=r"the biLM of .*elmo is missing: .*--model"):
             load_task_model(place.folder / "elmo")
         assert load_task_model(place.folder / "elmo", elmo=str(moved)).mixes
     finally:
@@ -167,7 +167,7 @@ def test_a_folder_never_makes_elmore_ask_the_hub(place, tmp_path, monkeypatch):
     monkeypatch.setattr(huggingface_hub, "snapshot_download", fetch)
     folder = shutil.copytree(place.folder / "elmo", tmp_path / "received")
     change_settings(folder, lambda content: content["elmo"].update(name="somebody/bilm"))
-    with pytest.raises(ModelError, match=r"'somebody/bilm'.*--elmo somebody/bilm"):
+    with pytest.raises(ModelError, match=r"'somebody/bilm'.*--model somebody/bilm"):
         load_task_model(folder)
     assert asked == []
     assert load_task_model(folder, elmo="somebody/bilm").mixes

@@ -166,13 +166,13 @@ def _find_layers(
         if elmo is None and name is not None and HUB_ID.fullmatch(str(name)):
             raise ModelError(
                 f"{folder} was fitted with the biLM {str(name)!r}, which is not a folder here; "
-                f"to get it from the Hugging Face hub, add --elmo {name}"
+                f"to get it from the Hugging Face hub, add --model {name}"
             ) from error
-        raise ModelError(f"the biLM of {folder} is missing: {error} (--elmo)") from error
+        raise ModelError(f"the biLM of {folder} is missing: {error} (--model)") from error
     if loaded.fingerprint() != fingerprint:
         raise ModelError(
             f"the biLM {elmo or name or 'of elmore'} is not the one that {folder} was fitted with; "
-            "name that one (--elmo), or fit again"
+            "name that one (--model), or fit again"
         )
     return LiveLayers(Embedder(loaded.to(device)), settings.elmo.precision)
 

@@ -214,5 +214,5 @@ def _find_other_script(task: Task, data: TaskData, seen: frozenset[str]) -> Iter
         yield (
             f"the biLM has not seen {unseen.total() / counts.total():.0%} of the characters in the "
             f"training text, such as {letters}, so it is probably a model of another language "
-            "(--elmo)"
+            "(--model)"
         )

@@ -166,7 +166,7 @@ class KernelReport:
     """Which kernels exist on this machine."""
 
     used: str | None  # None if ELMORE_KERNEL names a kernel that is not available
-    reason: str  # why no native kernel is used and what to do; empty if one is, or if not wanted
+    reason: str  # why no kernel is used and what to do; empty if one is, or if torch was chosen
     built: list[str]
     usable: list[str]
     features: list[str] | None  # of the CPU; None if the library that detects them is missing

@@ -353,7 +353,7 @@ def _split_lines(pieces: Iterator[_Piece], *, language: Language) -> Iterator[li
 
 
 def _take_rest(sentences: list[str], *, text: str) -> str:
-    """Remove the unfinished last sentence; if it is too long, remove only its last token."""
+    """Remove and return the unfinished last sentence; if too long, only its last token."""
     if not sentences:
         return ""
     rest = text[len(text.rstrip()) - len(sentences.pop()) :]

@@ -89,7 +89,7 @@ def _find_last_word(chunks: list[str]) -> int:
 
 
 def _split_chunk(chunk: str, *, following: str) -> list[str]:
-    """Split the clitics and, unless it belongs to the word, the period off a chunk."""
+    """Split off the clitics and, unless it belongs to the word, the period."""
     word, period = chunk, []
     is_word_and_period = chunk[-1] == "." and chunk[-2:-1] not in ("", ".")
     if is_word_and_period and not _keeps_period(chunk[:-1], following=following):

@@ -8,25 +8,25 @@ BIN := .venv/bin
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## */|/' | awk -F'|' '{printf "  make %-10s %s\n", $$1, $$2}'
 
-demo: .venv/.installed  ## embed the example sentences and compare a word's contexts
+demo: .venv/.installed  ## embed example sentences and compare uses of a word
 	@$(BIN)/python examples/demo.py
 
 test: .venv/.installed-dev  ## run all tests
 	$(BIN)/python -m pytest -q
 
-test-sdist: .venv/.installed-dev  ## build the packages and run the quick tests on them (minutes)
+test-sdist: .venv/.installed-dev  ## build the packages and run the quick tests against them (minutes)
 	$(BIN)/python -m tests.packages
 
 quick: .venv/.installed-dev  ## run the fast tests: no subprocesses, no training
 	$(BIN)/python -m pytest -q -m "not slow"
 
-tiny-model: .venv/.installed  ## train the tests' model anew (a minute)
+tiny-model: .venv/.installed  ## retrain the model used by the tests (a minute)
 	@sh recipes/tiny/train.sh
 
-# The interpreter is not built with sanitizers, so they are loaded before it; it also keeps memory
-# to the end, which would count as leaked.
+# Python is not built with sanitizers, so they are preloaded. Leak detection is off because Python
+# does not free all memory at exit.
 SANITIZED := build/sanitized
-sanitize: .venv/.installed-dev  ## run the tests of the native kernels with sanitizers
+sanitize: .venv/.installed-dev  ## test the native kernels with sanitizers
 	@if [ ! -e "$$(c++ -print-file-name=libasan.so)" ]; then \
 	  echo "skipped: this compiler has no sanitizers"; exit 0; fi; set -e; \
 	$(BIN)/python -m tests.kernels.libraries $(SANITIZED); \
@@ -40,16 +40,16 @@ lint: .venv/.installed-dev  ## check format, style and types
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-fix: .venv/.installed-dev  ## put format and simple style mistakes right
+fix: .venv/.installed-dev  ## format the code and fix simple style errors
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-check: lint test  ## all that must be green before a change is handed over
+check: lint test  ## lint and test: run this before you hand over a change
 
-clean:  ## remove what was made here
+clean:  ## remove everything that make and the tools created
 	rm -rf .venv out build .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
-# The stamps make a second run take seconds; changed settings or kernels install anew.
+# The stamp files make later runs quick; changed settings or kernels trigger a reinstall.
 .venv/.installed: pyproject.toml setup.py $(wildcard src/elmore/kernels/native/*)
 	@$(PYTHON) -c 'import sys; sys.exit("elmore needs Python 3.11 or newer; this is " + sys.version.split()[0]) if sys.version_info < (3, 11) else None'
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv .venv

@@ -1,6 +1,6 @@
-"""Build the native kernels; where that fails, elmore is installed without them and torch computes.
+"""Build the native kernels. If that fails, elmore is installed without them and uses torch.
 
-Everything else about the package is in pyproject.toml. Tests import this file for its flags.
+All other package settings are in pyproject.toml. Tests import this file for its flags.
 """
 
 import platform
@@ -13,7 +13,7 @@ from setuptools.command.build_ext import build_ext
 
 NATIVE = Path("src/elmore/kernels/native")
 
-# One library a kind of CPU, all from one source; kernels/library.py chooses when elmore runs.
+# One library per kind of CPU, all from one source; kernels/library.py chooses at run time.
 AVX2 = ["-mavx2", "-mfma"]
 AVX512 = [*AVX2, "-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl"]
 VARIANTS = {
@@ -22,9 +22,9 @@ VARIANTS = {
     "avx512_vnni": [*AVX512, "-mavx512vnni"],
     "avx512_bf16": [*AVX512, "-mavx512vnni", "-mavx512bf16"],
 }
-# For tests alone: the code of AVX-512, 16 lanes at once, on a CPU that has 8.
+# For tests only: the AVX-512 code, with 16 lanes, on a CPU with 8.
 WIDE = [*AVX2, "-DELMORE_WIDE"]
-# -ffp-contract=off: the code says itself where a product and a sum are rounded once.
+# -ffp-contract=off: the code itself says where to fuse a product and a sum.
 FLAGS = [
     "-std=c++17",
     "-O3",
@@ -37,7 +37,7 @@ FLAGS = [
 
 
 def describe_libraries() -> list[Extension]:
-    """Return what to build here: nothing but on 64-bit x86 with a compiler like gcc or clang."""
+    """Return the libraries to build: none except on 64-bit x86, and none on Windows."""
     is_x86 = platform.machine().lower() in {"x86_64", "amd64"}
     if not is_x86 or sys.platform == "win32":
         return []
@@ -57,26 +57,26 @@ def describe_libraries() -> list[Extension]:
 
 
 class BuildLibraries(build_ext):
-    """Build each library apart from the others, which come from the same source file."""
+    """Build each library in its own folder, because all come from the same source file."""
 
     def build_extension(self, ext: Extension) -> None:
-        """Build one library; one that cannot be built is left out, with a note."""
+        """Build one library; if that fails, print a note and leave it out."""
         build_temp = self.build_temp
         self.build_temp = str(Path(build_temp) / ext.name)
         try:
             super().build_extension(ext)
         except Exception as error:
-            print(f"note: {ext.name} was not built ({error}); elmore works without it, slower")
-            raise  # setuptools goes on, since the extension is optional
+            print(f"note: {ext.name} was not built ({error}); elmore works without it, more slowly")
+            raise  # setuptools continues, because the extension is optional
         finally:
             self.build_temp = build_temp
 
 
 class BuildWheel(bdist_wheel):
-    """Tag a wheel without libraries as py3-none-any, so that its name does not promise them."""
+    """Tag a wheel without libraries as py3-none-any."""
 
     def run(self) -> None:
-        """Build first: only then is it known whether there are libraries."""
+        """Build first, to know whether there are libraries."""
         if not self.skip_build:
             self.run_command("build")
         command = self.get_finalized_command("build_ext")

@@ -51,7 +51,7 @@ def test_a_newer_format_asks_for_an_update():
                 characters=CharacterConfig(),
                 has_token_projection=False,
             ),
-            r"token vector \(512\) is as wide as the LSTM's output \(5\)",
+            r"token vector has 512 numbers and the LSTM's output 5; make them equal",
         ),
     ],
 )
@@ -133,7 +133,7 @@ def test_a_setting_of_no_type_of_its_union_is_named(name, value):
     ("check", "good", "bad", "wanted"),
     [
         (check_positive, [1, 0.001], [0, -1.0, float("nan"), "1", True], "a number above 0"),
-        (partial(check_number, least=1), [1, 1e9], [0.9, None, float("inf")], "from 1 on"),
+        (partial(check_number, least=1), [1, 1e9], [0.9, None, float("inf")], "of at least 1"),
         (partial(check_number, least=0, most=0.5), [0, 0.5], [-0.1, 0.51, "0"], "from 0 to 0.5"),
         (check_share, [0, 0.99], [1, 1.0, -0.1, False], "a number from 0 to 0.99"),
     ],

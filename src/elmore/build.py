@@ -1,4 +1,4 @@
-"""Settings -> network, on one page; loading, embedding, pretraining and tasks all start here."""
+"""Build the network from its config; loading, embedding, pretraining and tasks start here."""
 
 from collections.abc import Sequence
 
@@ -16,7 +16,7 @@ from elmore.text.vocabulary import WordLookup, number_entries
 
 
 def build_bilm(config: ModelConfig) -> BiLM:
-    """Build a biLM; its weights are arbitrary until they are loaded or `initialize` is called."""
+    """Build a biLM; its weights are undefined until they are loaded or `initialize` is called."""
     return BiLM(
         token_encoder=build_token_encoder(config),
         forward_lm=build_language_model(config),
@@ -28,7 +28,7 @@ def build_bilm(config: ModelConfig) -> BiLM:
 
 
 def build_token_encoder(config: ModelConfig) -> TokenEncoder:
-    """Build what reads a token on its own."""
+    """Build the token encoder."""
     characters, words = config.characters, config.words
     return TokenEncoder(
         characters=CharacterCNN(
@@ -68,7 +68,7 @@ def build_language_model(config: ModelConfig) -> list[ProjectedLSTM]:
 def build_speller(
     config: ModelConfig, *, characters: Sequence[str] = (), words: Sequence[str] = ()
 ) -> Speller:
-    """Build what turns tokens into ids, from the model's lists of characters and words."""
+    """Build the speller, which converts tokens to ids, from the character and word lists."""
     return Speller(
         alphabet=build_alphabet(config, characters),
         words=WordLookup(
@@ -84,7 +84,7 @@ def build_speller(
 
 
 def build_alphabet(config: ModelConfig, characters: Sequence[str]) -> Alphabet | None:
-    """Build what spells a token."""
+    """Build the alphabet, which converts tokens to char ids."""
     settings = config.characters
     if settings is None:
         return None
@@ -97,11 +97,11 @@ def build_alphabet(config: ModelConfig, characters: Sequence[str]) -> Alphabet |
 
 @torch.no_grad()
 def initialize(bilm: BiLM, *, seed: int) -> None:
-    """Draw starting weights for training; the same for one seed."""
+    """Draw initial weights for training; equal seeds give equal weights."""
     generator = torch.Generator().manual_seed(seed)
     for name, weight in bilm.named_parameters():
         if name.endswith("gate.bias"):
-            weight.fill_(-2.0)  # highways begin by carrying their input through
+            weight.fill_(-2.0)  # at first, highway layers mostly pass their input through
         elif name.endswith("bias"):
             weight.zero_()
         elif "embedding" in name or "words" in name:
@@ -111,7 +111,7 @@ def initialize(bilm: BiLM, *, seed: int) -> None:
 
 
 def weight_shapes(config: ModelConfig) -> dict[str, tuple[int, ...]]:
-    """Return the name and shape of every weight of such a biLM, without making any."""
+    """Return the name and shape of every weight, without allocating any."""
     with without_weights():
         bilm = build_bilm(config)
     return {name: tuple(weight.shape) for name, weight in bilm.state_dict().items()}

@@ -1,4 +1,4 @@
-"""Every setting of a model: frozen dataclasses, checked when made, kept as JSON by the weights."""
+"""The config of a model: frozen dataclasses, validated on creation, saved as JSON."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -9,30 +9,30 @@ from elmore.errors import ConfigError
 from elmore.settings import check_fields, check_range, is_number, read_choice, read_section
 
 FORMAT = 1
-# Far above any model that was published; a number past it is a damaged or hostile file.
+# Far above any published model; larger numbers mean a damaged or malicious file.
 MAX_DIM = 1 << 20
 MAX_VOCABULARY = 1 << 28
-MAX_NUMBER = 1e30  # well within single precision
+MAX_NUMBER = 1e30  # well within float32
 
 
 class Activation(StrEnum):
-    """What follows the strongest response of each character filter."""
+    """The activation after max-pooling the character filters."""
 
     RELU = "relu"
     TANH = "tanh"
 
 
 class Units(StrEnum):
-    """What a token is spelled in."""
+    """The units of char ids."""
 
     BYTES = "bytes"
-    """UTF-8 bytes, as bilm-tf and AllenNLP."""
+    """UTF-8 bytes, as in bilm-tf and AllenNLP."""
     CHARACTERS = "characters"
-    """Unicode characters of a fixed list, as ELMoForManyLangs."""
+    """Unicode characters of a fixed list, as in ELMoForManyLangs."""
 
 
 class Precision(StrEnum):
-    """How weights are kept. Only f32 gives the vectors of a published model to the last digits."""
+    """Precision of the weights in memory. Only f32 reproduces published models exactly."""
 
     F32 = "f32"
     BF16 = "bf16"
@@ -40,7 +40,7 @@ class Precision(StrEnum):
 
 
 class Store(StrEnum):
-    """How weights lie on disk; whatever they lie in, they are read in single precision."""
+    """Precision of the weights on disk; they are always loaded as float32."""
 
     F32 = "f32"
     F16 = "f16"
@@ -48,34 +48,34 @@ class Store(StrEnum):
 
 
 class StatePolicy(StrEnum):
-    """What the LSTMs remember when a sentence begins."""
+    """The LSTM state that a sentence starts from."""
 
     RESET = "reset"
-    """Nothing: a vector depends on its sentence and the model alone."""
+    """The initial state: a vector depends only on its sentence and the model."""
     DOCUMENT = "document"
-    """The sentences before it in the same document."""
+    """The state after the previous sentence of its document."""
     STREAM = "stream"
-    """Whatever ran before in its row, as bilm-tf and AllenNLP always do."""
+    """The state after the previous sentence in its row, as always in bilm-tf and AllenNLP."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CharacterConfig:
-    """Spelling, and the convolution over it."""
+    """Char ids and the character CNN."""
 
     units: Units = Units.BYTES
     num_units: int = 261
     max_chars: int = 50
-    """Units a token is spelled in, the two marks of its beginning and end included."""
+    """Char ids per token, including the marks at its beginning and end."""
     splits_characters: bool = False
-    """Cut a long token between bytes even inside a character, as published byte models do."""
+    """Truncate long tokens even inside a character, as published byte models do."""
     embedding_dim: int = 16
     filters: tuple[tuple[int, int], ...] = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256))
-    """Pairs of width and number."""
+    """Pairs of width and number of filters."""
     activation: Activation = Activation.RELU
     num_highway_layers: int = 1
 
     def __post_init__(self) -> None:
-        """Take lists and strings from JSON, and refuse what no network can be built from."""
+        """Convert lists and strings from JSON, and check all values."""
         object.__setattr__(self, "units", read_choice("units", self.units, Units))
         object.__setattr__(
             self, "activation", read_choice("activation", self.activation, Activation)
@@ -94,13 +94,13 @@ class CharacterConfig:
 
     @property
     def output_dim(self) -> int:
-        """One number a filter."""
+        """One number per filter."""
         return sum(number for _, number in self.filters)
 
 
 @dataclass(frozen=True, kw_only=True)
 class WordConfig:
-    """Word vectors, beside the characters or in their place."""
+    """Word vectors, in addition to the character CNN or instead of it."""
 
     num_words: int
     embedding_dim: int
@@ -108,10 +108,10 @@ class WordConfig:
     end: str = "</S>"
     unknown: str = "<UNK>"
     max_chars: int | None = None
-    """A longer word is looked up by its first characters, as ELMoForManyLangs does."""
+    """Words are truncated to this length for lookup, as in ELMoForManyLangs."""
 
     def __post_init__(self) -> None:
-        """Refuse what no table can be built from."""
+        """Check all values."""
         check_range("num_words", self.num_words, 1, MAX_VOCABULARY)
         check_range("embedding_dim", self.embedding_dim, 1, MAX_DIM)
         if self.max_chars is not None:
@@ -120,23 +120,23 @@ class WordConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class LSTMConfig:
-    """The layers of either direction."""
+    """The LSTM layers of each direction."""
 
     num_layers: int = 2
     cell_dim: int
     output_dim: int
     has_projection: bool = True
-    """Without one, output_dim is cell_dim."""
+    """Without a projection, output_dim must equal cell_dim."""
     cell_clip: float | None = 3.0
     output_clip: float | None = 3.0
-    """Bounds what the projection gives."""
+    """Clips the output of the projection."""
     has_residuals: bool = True
     """Add a layer's input to its output, from the second layer on."""
     forget_bias: float = 1.0
-    """Added to the forget gate when running; TensorFlow keeps it out of the stored bias."""
+    """Added to the forget gate at run time; TensorFlow does not store it in the bias."""
 
     def __post_init__(self) -> None:
-        """Refuse what no network can be built from."""
+        """Check all values."""
         check_range("num_layers", self.num_layers, 1, 100)
         check_range("cell_dim", self.cell_dim, 1, MAX_DIM)
         check_range("output_dim", self.output_dim, 1, MAX_DIM)
@@ -150,52 +150,52 @@ class LSTMConfig:
             raise ConfigError(f"forget_bias is {self.forget_bias!r:.60}; give a number")
         if not self.has_projection and self.output_dim != self.cell_dim:
             raise ConfigError(
-                f"without a projection output_dim ({self.output_dim}) is cell_dim "
-                f"({self.cell_dim}); make them equal or set has_projection"
+                f"output_dim is {self.output_dim} and cell_dim is {self.cell_dim}, without a "
+                "projection; make them equal or set has_projection"
             )
 
 
 @dataclass(frozen=True, kw_only=True)
 class About:
-    """What a person wants to know of a model; nothing here changes a vector."""
+    """Information about a model for people; it does not affect the vectors."""
 
     name: str = "unnamed"
     source: str = "elmore"
-    """The format or program the weights came from."""
+    """The format or program that the weights come from."""
     trained_on: str | None = None
-    """None where nobody recorded it."""
+    """None if unknown."""
     is_trained: bool = True
     language: str | None = None
     license: str | None = None
     notes: str | None = None
     training: str | None = None
-    """How it was trained and what came of it, in Markdown, for the card."""
+    """How it was trained and with what results, in Markdown, for the model card."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ModelConfig:
-    """A whole biLM."""
+    """The config of a biLM."""
 
     lstm: LSTMConfig
     characters: CharacterConfig | None = None
     words: WordConfig | None = None
     has_token_projection: bool = True
-    """Map the token vector to the LSTM's output_dim by a linear layer."""
+    """Map the token vector to the LSTM's output_dim with a linear layer."""
     about: About = field(default_factory=About)
 
     def __post_init__(self) -> None:
-        """Refuse a network whose parts do not fit."""
+        """Check that the parts fit together."""
         if self.characters is None and self.words is None:
             raise ConfigError("a model needs 'characters', 'words' or both to read tokens")
         if not self.has_token_projection and self.token_dim != self.lstm.output_dim:
             raise ConfigError(
-                f"without a token projection the token vector ({self.token_dim}) is as wide as "
-                f"the LSTM's output ({self.lstm.output_dim}); set has_token_projection"
+                f"the token vector has {self.token_dim} numbers and the LSTM's output "
+                f"{self.lstm.output_dim}; make them equal or set has_token_projection"
             )
 
     @property
     def token_dim(self) -> int:
-        """Width of a token's word and character vectors together, before the projection."""
+        """Width of the token vector (words and characters) before the projection."""
         parts = (
             self.words.embedding_dim if self.words else 0,
             self.characters.output_dim if self.characters else 0,
@@ -204,21 +204,21 @@ class ModelConfig:
 
     @property
     def num_mixed_layers(self) -> int:
-        """The LSTM layers, and the tokens below them."""
+        """The LSTM layers and the token layer."""
         return self.lstm.num_layers + 1
 
     @property
     def vector_dim(self) -> int:
-        """Both directions side by side."""
+        """Width of a vector: both directions."""
         return 2 * self.lstm.output_dim
 
     def to_json(self) -> dict[str, Any]:
-        """Return what `from_json` reads."""
+        """Return a JSON object for `from_json`."""
         return {"format": FORMAT, **asdict(self)}
 
     @classmethod
     def from_json(cls, settings: Mapping[str, Any]) -> "ModelConfig":
-        """Read settings saved by `to_json`, of this format or an older one."""
+        """Read the output of `to_json`, in this format or an older one."""
         settings = _upgrade(dict(settings))
         return cls(
             lstm=read_section(LSTMConfig, "lstm", settings.pop("lstm", None)),
@@ -230,7 +230,7 @@ class ModelConfig:
 
 
 def _upgrade(settings: dict[str, Any]) -> dict[str, Any]:
-    """Bring settings of an older format up to date; refuse those of a newer one."""
+    """Upgrade settings of an older format; raise an error for a newer one."""
     found = settings.pop("format", None)
     if found != FORMAT:
         raise ConfigError(
@@ -245,13 +245,13 @@ def _optional_section(section: type, name: str, settings: dict[str, Any]) -> Any
 
 
 def _read_filters(filters: Any) -> tuple[tuple[int, int], ...]:
-    """Check pairs of width and number, however JSON gave them."""
+    """Check pairs of width and number; JSON has lists instead of tuples."""
     try:
         pairs = tuple((width, number) for width, number in filters)
     except (TypeError, ValueError):
         raise ConfigError(f"filters are {filters!r:.60}; give pairs of width and number") from None
     if not 1 <= len(pairs) <= 100:
-        raise ConfigError(f"there are {len(pairs)} filters; give from 1 to 100")
+        raise ConfigError(f"there are {len(pairs)} filters; give 1 to 100")
     for width, number in pairs:
         check_range("a filter's width", width, 1, 10_000)
         check_range("a filter's number", number, 1, MAX_DIM)

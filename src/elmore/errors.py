@@ -1,8 +1,8 @@
-"""Mistakes a user can make and fix; the command line prints them as one sentence, exit status 2."""
+"""Errors that users can cause and fix; the command line prints one sentence, exit status 2."""
 
 
 class ElmoreError(Exception):
-    """Base of every error that the user, not elmore, can put right."""
+    """Base class of all errors that the user can fix."""
 
 
 class ConfigError(ElmoreError):
@@ -10,19 +10,19 @@ class ConfigError(ElmoreError):
 
 
 class DataError(ElmoreError):
-    """Text or a vector file is not what it should be."""
+    """Text or a vector file is missing, damaged or in the wrong format."""
 
 
 class ModelError(ElmoreError):
-    """A model's files are missing, damaged, hostile or of a kind that is not supported."""
+    """A model's files are missing, damaged, malicious or not supported."""
 
 
 class MissingExtraError(ElmoreError):
-    """An optional library is needed for what was asked."""
+    """An optional library is needed but not installed."""
 
     def __init__(self, *, needed_for: str, extra: str) -> None:
         super().__init__(f"{needed_for} needs an optional library: pip install 'elmore[{extra}]'")
 
 
 class DataWarning(UserWarning):
-    """Something in the data is odd; work goes on, and the command line prints it as one line."""
+    """The data looks wrong but can be used; the command line prints this as one line."""

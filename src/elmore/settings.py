@@ -1,4 +1,4 @@
-"""Settings from TOML files and `--set`: read, changed and checked the same way everywhere."""
+"""Read, change and check settings from TOML files and `--set`."""
 
 import difflib
 import tomllib
@@ -12,11 +12,11 @@ from typing import Any, get_args
 from elmore.errors import ConfigError
 
 CONFIGS = Path(__file__).parent / "configs"
-MAX_NUMBER = 1e30  # well within single precision
+MAX_NUMBER = 1e30  # well within float32
 
 
 def find_config(name: str) -> Path:
-    """Return a settings file by its path, or by its name if it comes with elmore."""
+    """Return the settings file with this path, or with this name among those in the package."""
     if Path(name).is_file():
         return Path(name)
     known = {path.stem: path for path in sorted(CONFIGS.glob("*.toml"))}
@@ -29,19 +29,19 @@ def find_config(name: str) -> Path:
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """Return what a TOML file holds."""
+    """Return the contents of a TOML file."""
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise ConfigError(f"cannot read {path}: {error.strerror}; check the path") from None
     except UnicodeDecodeError:
-        raise ConfigError(f"{path} is not UTF-8; settings are TOML, in UTF-8") from None
+        raise ConfigError(f"{path} is not UTF-8; save it as UTF-8") from None
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{path} is not TOML: {error}; {CONFIGS} has examples") from None
 
 
 def apply_change(values: dict[str, Any], change: str) -> None:
-    """Change one setting in place; the value is TOML, or else a string.
+    """Change one setting in place; a value that is not TOML is a string.
 
     >>> values = {"training": {"rows": 8}}
     >>> apply_change(values, "training.rows=16"); apply_change(values, "optimizer.name=adamw")
@@ -56,7 +56,7 @@ def apply_change(values: dict[str, Any], change: str) -> None:
         value = tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         value = text.strip()
-    except (ValueError, RecursionError):  # thousands of digits, or of brackets
+    except (ValueError, RecursionError):  # thousands of digits or brackets
         raise ConfigError(f"--set {change!r:.80}: the value is too long") from None
     for section in sections:
         values = values.setdefault(section, {})
@@ -66,7 +66,7 @@ def apply_change(values: dict[str, Any], change: str) -> None:
 
 
 def check_sections(values: Mapping[str, Any], settings: type) -> None:
-    """Refuse a section that a settings class does not have."""
+    """Raise an error for a section that a settings class does not have."""
     known = [item.name for item in fields(settings)]
     for name in values:
         if name not in known:
@@ -79,32 +79,32 @@ def _suggest(name: Any, known: list[str]) -> str:
 
 
 def read_section(section: type, name: str, values: Any) -> Any:
-    """Build one dataclass from an object of JSON or TOML, naming what does not fit."""
+    """Build a dataclass from a JSON or TOML object; errors name the setting."""
     if not isinstance(values, Mapping):
-        raise ConfigError(f"'{name}' is {values!r:.60}; it must be an object of settings")
+        raise ConfigError(f"'{name}' is {values!r:.60}; it must be a table of settings")
     try:
         return section(**check_fields(section, f"'{name}'", values))
     except TypeError as error:
         raise ConfigError(f"'{name}' lacks a setting: {error}") from error
 
 
-def check_fields(section: type, place: str, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return `values` if each is a field of `section` and of a plain type."""
+def check_fields(section: type, where: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return `values` if each is a field of `section` and has its type."""
     names = [item.name for item in fields(section)]
     for key in values:
         if key not in names:
-            raise ConfigError(f"unknown setting {key!r:.60} in {place}; {_suggest(key, names)}")
+            raise ConfigError(f"unknown setting {key!r:.60} in {where}; {_suggest(key, names)}")
     for item in fields(section):
         if item.name in values and not _fits(values[item.name], item.type):
             raise ConfigError(
-                f"setting {item.name!r} in {place} is {values[item.name]!r:.60}; "
+                f"setting {item.name!r} in {where} is {values[item.name]!r:.60}; "
                 f"it must be {_name_type(item.type)}"
             )
     return dict(values)
 
 
 def _name_type(annotation: Any) -> str:
-    """Return what a value must be, for somebody who writes TOML."""
+    """Return a description of a type for people who write TOML."""
     names = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
     if isinstance(annotation, UnionType):
         kinds = [kind for kind in get_args(annotation) if kind is not NoneType]
@@ -113,7 +113,7 @@ def _name_type(annotation: Any) -> str:
 
 
 def _fits(value: Any, annotation: Any) -> bool:
-    """Tell whether a JSON value may stand for a field; the dataclasses check ranges."""
+    """Return whether a JSON value has the type of a field; dataclasses check ranges."""
     if isinstance(annotation, UnionType):
         return any(_fits(value, kind) for kind in get_args(annotation))
     if annotation is float:
@@ -122,18 +122,18 @@ def _fits(value: Any, annotation: Any) -> bool:
         return isinstance(value, int) and not isinstance(value, bool)
     if annotation in (bool, str, NoneType):
         return isinstance(value, annotation)
-    return value is not None  # a choice, a list or pairs, which their dataclass reads
+    return value is not None  # a choice, a list or pairs; the dataclass checks it
 
 
 def is_number(value: Any) -> bool:
-    """Tell whether a value is a number that single precision holds."""
+    """Return whether a value is a finite number in the range of float32."""
     return (
         isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < MAX_NUMBER
     )
 
 
 def read_choice(name: str, value: Any, kind: type[StrEnum]) -> StrEnum:
-    """Return one of the kind's names, whether given as such or as a string."""
+    """Return a member of `kind` from a member or a string."""
     try:
         return kind(value)
     except ValueError:
@@ -141,32 +141,32 @@ def read_choice(name: str, value: Any, kind: type[StrEnum]) -> StrEnum:
         raise ConfigError(f"{name} is {value!r:.60}; choose one of: {known}") from None
 
 
-# Numbers as large as this are bounds for the machine's sake, which nobody need know.
+# Bounds this large are only technical, so messages leave them out.
 _NO_BOUND = 1 << 40
 
 
 def check_range(name: str, value: Any, least: int, most: int) -> None:
-    """Refuse what is not a whole number within bounds."""
+    """Raise an error unless a value is a whole number within bounds."""
     if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
         is_too_large = isinstance(value, int) and value > most
         is_bounded = most < _NO_BOUND or is_too_large
-        bounds = f"from {least} to {most}" if is_bounded else f"from {least} on"
+        bounds = f"from {least} to {most}" if is_bounded else f"of at least {least}"
         raise ConfigError(f"{name} is {value!r:.60}; give a whole number {bounds}")
 
 
 def check_positive(name: str, value: Any) -> None:
-    """Refuse what is not a number above 0."""
+    """Raise an error unless a value is a number above 0."""
     if not is_number(value) or value <= 0:
         raise ConfigError(f"{name} is {value!r:.60}; give a number above 0")
 
 
 def check_number(name: str, value: Any, *, least: float, most: float | None = None) -> None:
-    """Refuse what is not a number within bounds."""
+    """Raise an error unless a value is a number within bounds."""
     if not is_number(value) or value < least or (most is not None and value > most):
-        bounds = f"from {least:g} on" if most is None else f"from {least:g} to {most:g}"
+        bounds = f"of at least {least:g}" if most is None else f"from {least:g} to {most:g}"
         raise ConfigError(f"{name} is {value!r:.60}; give a number {bounds}")
 
 
 def check_share(name: str, value: Any) -> None:
-    """Refuse what cannot be dropped out: all, or more."""
+    """Raise an error unless a value is a dropout rate: from 0 to 0.99."""
     check_number(name, value, least=0, most=0.99)

@@ -4,7 +4,7 @@ import math
 
 
 def count(number: int, noun: str, *, plural: str | None = None) -> str:
-    """Write a number and its noun, in the singular or the plural.
+    """Return a number with its noun, in the singular or plural.
 
     >>> count(1, "seed"), count(1500, "seed"), count(2, "entry", plural="entries")
     ('1 seed', '1,500 seeds', '2 entries')

@@ -63,7 +63,7 @@ def test_notes_go_to_standard_error(texts, elmore_command):
     ("arguments", "message"),
     [
         (["missing.txt"], "there is no file missing.txt"),
-        (["*.gz"], "no file fits '*.gz'"),
+        (["*.gz"], "no file matches '*.gz'"),
         (["."], "is a folder"),
         (["a.txt", "--heldout", "1.5"], "share of the documents"),
         (["a.txt", "--vocabulary", "none.txt"], "No such file"),

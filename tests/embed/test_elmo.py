@@ -216,7 +216,7 @@ def test_what_are_no_sentences_is_named():
     for given in ("one string", None, 5):
         with pytest.raises(DataError, match="where sentences were expected; give lists of tokens"):
             elmo(given)
-    with pytest.raises(DataError, match="where a list of tokens was wanted"):
+    with pytest.raises(DataError, match="expected a list of tokens, got the string"):
         elmo(["a string in a list"])
     for given in ([[1, 2]], [[["a"]]], [None]):
         with pytest.raises(DataError, match="must be a str"):

@@ -292,9 +292,9 @@ def test_mistakes_are_named(model):
         embedder.sentence_vectors([["a"]], pool="median")
     with pytest.raises(ConfigError, match="rows is 0"):
         embedder.embed([["a"]], rows=0, layers="all")
-    with pytest.raises(DataError, match="'one sentence' where a list of tokens"):
+    with pytest.raises(DataError, match="expected a list of tokens, got the string 'one sentence'"):
         next(embedder.windows(["one sentence"]))
-    with pytest.raises(DataError, match="where a list of tokens"):
+    with pytest.raises(DataError, match="expected a list of tokens"):
         model.batch(["one sentence"])
     with pytest.raises(ConfigError, match="tokens_per_batch"):
         Embedder(model, tokens_per_batch=0)

@@ -39,7 +39,7 @@ for folder in sys.argv[2:]:
 print(json.dumps(answers))
 """
 NOT_BUILT = "the native kernels were not built for this machine"
-NOT_LOADED = r"there is no library avx\w+ that can be loaded"
+NOT_LOADED = r"the library avx\w+ is missing or cannot be loaded"
 REASONS = {
     "nothing_built": NOT_BUILT,
     "old_cpu": "this CPU has no avx2",
@@ -96,7 +96,7 @@ def test_without_a_kernel_torch_computes_the_same_and_one_line_says_so(answers, 
     assert computes == "torch"
     remedy = "" if name == "old_cpu" else rf"\. {re.escape(REBUILD)}"
     assert re.fullmatch(
-        f"note: {REASONS[name]}, so torch computes: the same vectors, several times slower"
+        f"note: {REASONS[name]}, so torch is used: same vectors, several times slower"
         rf"{remedy}\n",
         printed,
     )

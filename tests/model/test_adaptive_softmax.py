@@ -93,5 +93,5 @@ def test_cutoffs_fit_any_vocabulary(num_words):
 
 
 def test_a_cluster_without_width_is_refused():
-    with pytest.raises(ValueError, match=r"3 cutoffs .* dim 32 .* at least 64"):
+    with pytest.raises(ValueError, match=r"3 cutoffs .* dim 32; .* at least 64"):
         AdaptiveSoftmax(num_words=100, dim=32, cutoffs=(10, 20, 30))

@@ -260,7 +260,7 @@ def test_no_tokens_have_no_responses():
 
 def test_a_window_wider_than_a_token_is_named():
     char_ids = torch.zeros(1, 4, dtype=torch.int64)
-    with pytest.raises(ValueError, match="window of 5 does not fit a token of 4"):
+    with pytest.raises(ValueError, match="at least 5 characters, the widest filter, got 4"):
         strongest_responses(char_ids, count_positions(char_ids), [torch.randn(5, 3, 2)])
 
 

@@ -70,7 +70,7 @@ def test_dropout_is_for_training_only():
 def test_names_both_counts_when_they_differ():
     with pytest.raises(ValueError, match="expected 3 layers to mix, got 2"):
         ScalarMix(num_layers=3)(torch.zeros(2, 1, 1))
-    with pytest.raises(ValueError, match="expected 3 initial weights, one a layer, got 1"):
+    with pytest.raises(ValueError, match="expected 3 initial weights, one per layer, got 1"):
         ScalarMix(num_layers=3, initial_weights=[1.0])
 
 

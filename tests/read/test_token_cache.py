@@ -35,7 +35,7 @@ def test_the_least_recently_used_token_goes_first():
     _, cache = make(size=3)
     for token in ("a", "b", "c", "a", "d"):
         cache.find([[token]])
-    assert list(cache._places) == ["c", "a", "d"]
+    assert list(cache._rows) == ["c", "a", "d"]
 
 
 def test_each_token_is_encoded_once(monkeypatch):
@@ -122,9 +122,9 @@ def test_a_forked_child_starts_over_with_a_table_that_was_being_changed():
     _, cache = make(size=4)
     wanted = cache.find([["a", "b", "c"]])
     cache._lock.acquire()
-    cache._places["d"] = cache._places["a"]  # half done by a thread that the child does not have
+    cache._rows["d"] = cache._rows["a"]  # half done by a thread that the child does not have
     cache.reset_after_fork()
-    assert list(cache._places) == []
+    assert list(cache._rows) == []
     assert torch.equal(cache.find([["a", "b", "c"]]), wanted)
 
 
@@ -132,4 +132,4 @@ def test_a_forked_child_keeps_a_table_that_nobody_was_changing():
     _, cache = make(size=4)
     cache.find([["a", "b"]])
     cache.reset_after_fork()
-    assert list(cache._places) == ["a", "b"]
+    assert list(cache._rows) == ["a", "b"]

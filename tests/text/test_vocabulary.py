@@ -50,7 +50,7 @@ def test_ids_and_lists_are_two_sides_of_one_thing():
 
 
 def test_mistakes_are_named(tmp_path):
-    with pytest.raises(DataError, match="'a' stands in the vocabulary twice, at lines 1 and 3"):
+    with pytest.raises(DataError, match="'a' is in the vocabulary twice, on lines 1 and 3"):
         number_entries(["a", "b", "a"])
     with pytest.raises(ModelError, match="'a' has id 7, but there are only 2 vectors"):
         order_entries({"a": 7}, size=2)

@@ -59,10 +59,10 @@ def test_arrays_are_read_in_single_precision(tmp_path):
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("a 1 2\nb 1\n", "line 2: wanted a word and 2 numbers, got 'b 1'"),
-        ("a 1 2\n\nb 1 x\n", "line 3: wanted a word and 2 numbers"),
-        ("a 1 2\n1 2\n", "line 2: wanted"),
-        ("word\n", "line 1: wanted a word and some numbers"),
+        ("a 1 2\nb 1\n", "line 2: expected a word and 2 numbers, got 'b 1'"),
+        ("a 1 2\n\nb 1 x\n", "line 3: expected a word and 2 numbers"),
+        ("a 1 2\n1 2\n", "line 2: expected"),
+        ("word\n", "line 1: expected a word and some numbers"),
         ("a 1 nan\n", "line 1: the vector of 'a'"),
         ("", "has no word vectors"),
     ],
@@ -78,9 +78,9 @@ def test_a_wrong_line_is_named(tmp_path, text, complaint):
     ("arrays", "complaint"),
     [
         ({"words": np.array(["a"])}, "lacks an array"),
-        ({"words": np.array(["a"]), "vectors": np.ones((2, 3))}, "wanted V strings"),
-        ({"words": np.array([1, 2]), "vectors": np.ones((2, 3))}, "wanted V strings"),
-        ({"words": np.array(["a"], dtype=object), "vectors": np.ones((1, 3))}, "cannot be read"),
+        ({"words": np.array(["a"]), "vectors": np.ones((2, 3))}, "expected V strings"),
+        ({"words": np.array([1, 2]), "vectors": np.ones((2, 3))}, "expected V strings"),
+        ({"words": np.array(["a"], dtype=object), "vectors": np.ones((1, 3))}, "cannot read"),
         ({"words": np.array(["a", "b"]), "vectors": np.array([[1.0], [np.inf]])}, r"'b' \(row 1\)"),
     ],
 )
@@ -94,11 +94,11 @@ def test_wrong_arrays_are_named(tmp_path, arrays, complaint):
 def test_what_is_no_archive_is_said_so(tmp_path):
     path = tmp_path / "glove.npz"
     path.write_bytes(b"no archive")
-    with pytest.raises(DataError, match="cannot be read"):
+    with pytest.raises(DataError, match="cannot read"):
         read_word_vectors(path)
     with path.open("wb") as file:
         np.save(file, np.ones(3))
-    with pytest.raises(DataError, match="cannot be read"):
+    with pytest.raises(DataError, match="cannot read"):
         read_word_vectors(path)
     with pytest.raises(DataError, match="there is no file"):
         read_word_vectors(tmp_path / "other.npz")

@@ -1,4 +1,4 @@
-"""Write a file under a temporary name and rename it, so that no reader ever sees half of it."""
+"""Write files atomically, so that no reader ever sees a half-written file."""
 
 import errno
 import os
@@ -12,7 +12,7 @@ from elmore.errors import DataError
 
 @contextmanager
 def replace_file(path: Path) -> Iterator[Path]:
-    """Yield a temporary path to write to; rename it to `path` once it is complete."""
+    """Yield a temporary path to write to; rename it to `path` when it is complete."""
     path = resolve_target(path)
     # One fixed name, so that what a killed process left is overwritten by the next one.
     temporary = path.with_name(f".{path.name}.tmp")
@@ -36,9 +36,9 @@ def replace_file(path: Path) -> Iterator[Path]:
 
 
 def resolve_target(path: Path) -> Path:
-    """Return where a file is to be written; its folder may be new, but must have one to be in.
+    """Return the path to write to, with links resolved; at most its last folder may be missing.
 
-    A link keeps pointing where it did; the file behind it, which may be new, is the one replaced.
+    A link is kept: the file that it points to, which may not exist yet, is replaced.
     """
     check_out(path)
     with explaining_write_errors(path):
@@ -52,9 +52,9 @@ def resolve_target(path: Path) -> Path:
 
 
 def check_out(path: Path) -> None:
-    """Refuse a path that is probably mistyped.
+    """Raise an error for a path that is probably mistyped.
 
-    It lies behind a link to nothing, or more than the folder above it would have to be made.
+    That is a path behind a broken link, or one with more than its last folder missing.
     """
     refuse_broken_links(path.parent)
     with explaining_write_errors(path):
@@ -65,14 +65,14 @@ def check_out(path: Path) -> None:
 
 
 def make_folder(folder: Path) -> None:
-    """Create a folder, and those above it, unless they are there."""
+    """Create a folder and its parents if they do not exist."""
     refuse_broken_links(folder)
     with explaining_write_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
 
 
 def refuse_broken_links(folder: Path) -> None:
-    """Refuse a folder that is, or lies behind, a link to nothing: nobody asked to create that."""
+    """Raise an error if a folder is, or is behind, a broken link; do not create its target."""
     with explaining_write_errors(folder):
         for path in (folder, *folder.parents):
             if path.is_symlink() and not path.exists():
@@ -87,10 +87,10 @@ def _make_link_error(link: Path) -> DataError:
 
 
 def hold_lock(path: Path) -> Callable[[], None]:
-    """Keep other processes from locking `path` (created if missing); call the result to let go.
+    """Lock `path` (created if missing) against other processes; call the result to unlock.
 
-    The lock ends with the process, however that ends. On Windows, and on network file systems
-    without locks, nothing is locked.
+    The lock ends when the process ends, even if it is killed. On Windows, and on network file
+    systems without locks, nothing is locked.
     """
     if sys.platform == "win32":
         return lambda: None
@@ -117,7 +117,7 @@ def hold_lock(path: Path) -> Callable[[], None]:
 
 @contextmanager
 def explaining_write_errors(path: Path) -> Iterator[None]:
-    """Turn a full disk, a missing permission and the like into a `DataError`."""
+    """Turn OS errors, such as a full disk or a missing permission, into a `DataError`."""
     try:
         yield
     except OSError as error:
@@ -139,7 +139,7 @@ def _explain(error: OSError, path: Path) -> str:
 
 
 def _flush_to_disk(path: Path) -> None:
-    """Wait until a power cut can no longer undo what was done to a file or folder."""
+    """Wait until changes to a file or folder survive a power failure."""
     if sys.platform == "win32" and path.is_dir():
         return  # Windows cannot open folders
     descriptor = os.open(path, os.O_RDONLY)

@@ -1,4 +1,4 @@
-"""Refuse what native code would misread: it takes an address, and believes what it is told."""
+"""Check tensors before their addresses go to native code, which checks nothing."""
 
 from collections.abc import Sequence
 
@@ -7,7 +7,7 @@ from torch import Tensor
 
 
 def check_floats(name: str, tensor: Tensor, shape: Sequence[int]) -> None:
-    """Raise an error unless a tensor is single precision, on the CPU and of this shape."""
+    """Raise an error unless a tensor is float32, on the CPU and has this shape."""
     is_plain = tensor.dtype == torch.float32 and tensor.device.type == "cpu"
     if not is_plain or tensor.shape != tuple(shape):
         raise ValueError(

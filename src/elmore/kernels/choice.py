@@ -1,4 +1,4 @@
-"""Decide what computes: the native kernel for single precision on the CPU, torch for the rest."""
+"""Choose between the native kernel (float32 on the CPU) and torch (everything else)."""
 
 from collections.abc import Iterable
 
@@ -9,7 +9,7 @@ from elmore.kernels.library import Kernel, find_kernel
 
 
 def find_kernel_for(tensors: Iterable[Tensor]) -> Kernel | None:
-    """Return the kernel that computes with these tensors; None where torch does."""
+    """Return the kernel to use for these tensors, or None for torch."""
     is_plain = all(
         tensor.dtype == torch.float32 and tensor.device.type == "cpu" for tensor in tensors
     )

@@ -1,7 +1,7 @@
-"""Find the native library for this CPU and load it; without one, torch computes the same numbers.
+"""Find and load the native library for this CPU; without one, torch computes the same vectors.
 
-`ELMORE_KERNEL` chooses: avx512, avx2 or torch. `ELMORE_KERNEL_FOLDER` names another folder of
-libraries, such as those built with sanitizers.
+`ELMORE_KERNEL` (avx512, avx2 or torch) overrides the choice. `ELMORE_KERNEL_FOLDER` is another
+folder of libraries, such as those built with sanitizers.
 """
 
 import ctypes
@@ -21,18 +21,18 @@ logger = logging.getLogger(__name__)
 
 TORCH = "torch"
 
-# Without the cache: pip keeps wheels that it built, those without kernels too.
+# Without the cache, because pip also caches wheels built without kernels.
 REBUILD = (
     "To build the kernels, install a C++ compiler and run: pip install --force-reinstall "
     "--no-deps --no-cache-dir --no-binary elmore elmore"
 )
 
-# Changes together with elmore_interface() of exports.cpp.
+# Must equal elmore_interface() in exports.cpp.
 _INTERFACE = 1
 
 
 class Feature(IntFlag):
-    """What a CPU can do; cpu.cpp gives these numbers."""
+    """CPU features, with the values of cpu.cpp."""
 
     AVX2 = 1
     AVX512 = 2
@@ -42,8 +42,8 @@ class Feature(IntFlag):
 
 _AVX512 = Feature.AVX2 | Feature.AVX512
 
-# What a library needs, the fastest first. `wide` computes with 16 lanes on a CPU that has 8: it
-# lets tests run the code of AVX-512 anywhere, and is chosen only by name.
+# What each library needs, fastest first. `wide` emulates 16 lanes on a CPU with 8, so that tests
+# can run the AVX-512 code anywhere. It is used only if named.
 _NEEDS = {
     "avx512_bf16": _AVX512 | Feature.VNNI | Feature.BF16,
     "avx512_vnni": _AVX512 | Feature.VNNI,
@@ -118,21 +118,21 @@ class Gradients(ctypes.Structure):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Kernel:
-    """A loaded library. Its functions release the interpreter's lock while they compute."""
+    """A loaded library. Its functions release the GIL while they run."""
 
     name: str
     functions: ctypes.CDLL
-    panel: int  # outputs that a packed matrix keeps together
+    panel: int  # outputs per panel of a packed matrix
 
 
 def find_kernel() -> Kernel | None:
-    """Return the kernel to compute with, or None for torch; say once if there is none."""
+    """Return the kernel to use, or None for torch; log once if there is none."""
     folder = _folder()
     choice = _choose(chosen_by_hand(), folder)
-    # Of several threads, one finds its own object there; a lock could be held in a fork.
+    # Only one of several threads gets its own object back. A lock could be held during a fork.
     if choice.reason and _noted.setdefault(folder, mark := object()) is mark:
         logger.warning(
-            "note: %s, so torch computes: the same vectors, several times slower%s",
+            "note: %s, so torch is used: same vectors, several times slower%s",
             choice.reason,
             f". {choice.remedy}" if choice.remedy else "",
         )
@@ -140,40 +140,40 @@ def find_kernel() -> Kernel | None:
 
 
 def load_kernel(name: str) -> Kernel:
-    """Return the kernel that some weights were packed for."""
+    """Return the kernel called `name`, which some weights were packed for."""
     found = find_kernel()
     if found is None or found.name != name:
         raise ConfigError(
-            f"these weights were packed for the kernel {name}, and now {describe_kernel()} "
-            "computes; load the model again"
+            f"these weights were packed for the kernel {name}, but {describe_kernel()} is in use "
+            "now; load the model again"
         )
     return found
 
 
 def describe_kernel() -> str:
-    """Name what computes, for reports."""
+    """Return the name of the kernel in use, for reports."""
     kernel = find_kernel()
     return TORCH if kernel is None else kernel.name
 
 
 def chosen_by_hand() -> str | None:
-    """Return what ELMORE_KERNEL asks for, if anything."""
+    """Return the value of ELMORE_KERNEL, or None if unset."""
     return os.environ.get("ELMORE_KERNEL") or None
 
 
 @dataclass(frozen=True, kw_only=True)
 class KernelReport:
-    """What there is to compute with on this machine."""
+    """Which kernels exist on this machine."""
 
-    used: str | None  # None: what ELMORE_KERNEL asks for is not there
-    reason: str  # why no native kernel is used, and what to do; empty if one is, or by choice
+    used: str | None  # None if ELMORE_KERNEL names a kernel that is not available
+    reason: str  # why no kernel is used and what to do; empty if one is, or if torch was chosen
     built: list[str]
     usable: list[str]
-    features: list[str] | None  # of the CPU; None without the library that finds them
+    features: list[str] | None  # of the CPU; None if the library that detects them is missing
 
 
 def report_kernels() -> KernelReport:
-    """Return which kernels were built, which of them can be used here, and which one is."""
+    """Return which kernels were built, which work here, and which one is used."""
     folder = _folder()
     try:
         choice = _choose(chosen_by_hand(), folder)
@@ -197,15 +197,15 @@ def report_kernels() -> KernelReport:
 
 
 def check(status: int) -> None:
-    """Raise what a native function reports."""
+    """Raise an error if a native function returned a nonzero status."""
     if status:
-        raise MemoryError("there is not enough memory for this batch")
+        raise MemoryError("not enough memory for this batch")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Choice:
     kernel: Kernel | None
-    reason: str = ""  # why there is no kernel, if none was asked for
+    reason: str = ""  # why there is no kernel; empty if torch was chosen
     remedy: str = ""
 
 
@@ -227,19 +227,19 @@ def _choose(choice: str | None, folder: Path) -> _Choice:
     elif features is None:
         reason, remedy = "the native kernels were not built for this machine", REBUILD
     elif usable:
-        reason, remedy = f"there is no library {usable[0]} that can be loaded", REBUILD
+        reason, remedy = f"the library {usable[0]} is missing or cannot be loaded", REBUILD
     else:
         reason = f"this CPU has no {choice or 'avx2'}"
-    if choice is not None:  # what is asked for by name must be there
+    if choice is not None:  # a kernel that is named must be available
         raise ConfigError(f"ELMORE_KERNEL is {choice!r}, but {reason}; choose torch or unset it")
     return _Choice(kernel=None, reason=reason, remedy=remedy)
 
 
-_noted: dict[Path, object] = {}  # the folders that a note was written about
+_noted: dict[Path, object] = {}  # folders for which the note was logged
 
 
 def _can_be_built() -> bool:
-    """Whether setup.py builds kernels on a system like this."""
+    """Return whether setup.py builds kernels on this kind of system."""
     return platform.machine().lower() in {"x86_64", "amd64"} and sys.platform != "win32"
 
 
@@ -248,7 +248,7 @@ def _folder() -> Path:
 
 
 def _library_path(folder: Path, name: str) -> Path | None:
-    # The rest of the name is the interpreter's.
+    # The rest of the name depends on the interpreter.
     return next(iter(sorted(folder.glob(f"_{name}.*so"))), None)
 
 
@@ -258,7 +258,7 @@ def _cpu_features(folder: Path) -> Feature | None:
         return None
     try:
         return Feature(ctypes.CDLL(str(path)).elmore_cpu_features())
-    except (OSError, AttributeError):  # built for another machine, or no library of ours
+    except (OSError, AttributeError):  # built for another machine, or not one of our libraries
         return None
 
 
@@ -273,7 +273,7 @@ def _load(name: str, folder: Path) -> Kernel | None:
             getattr(functions, function).argtypes = arguments
     except (OSError, AttributeError):  # as above
         return None
-    if functions.elmore_interface() != _INTERFACE:  # left from another version
+    if functions.elmore_interface() != _INTERFACE:  # left over from another version
         return None
     return Kernel(name=name, functions=functions, panel=functions.elmore_panel())
 
@@ -344,7 +344,7 @@ _SIGNATURES: dict[str, tuple[type, list[object]]] = {
                 c_int64,
                 c_int32,
             ),  # precision, layers, their number, residuals
-            *(c_void_p, c_int64, c_void_p),  # sizes of steps, their number, places
+            *(c_void_p, c_int64, c_void_p),  # sizes of steps, their number, positions
             *(c_void_p, c_int64),  # tokens, stride
             *(
                 c_void_p,

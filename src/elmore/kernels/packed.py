@@ -1,4 +1,4 @@
-"""Weights as the native kernels read them: panels of outputs, in one of three precisions.
+"""Weights packed for the native kernels: panels of outputs, in one of three precisions.
 
 Shapes: O outputs, I inputs of a weight matrix.
 """
@@ -19,15 +19,15 @@ from elmore.kernels.library import Kernel, check
 LARGE_PAGE = 2 << 20
 
 
-# The numbers that exports.cpp knows the precisions by.
+# The codes for the precisions in exports.cpp.
 CODES = {Precision.F32: 0, Precision.BF16: 1, Precision.INT8: 2}
 
 
 class PackedMatrix:
-    """A weight matrix (O, I), laid out once.
+    """A packed weight matrix (O, I).
 
-    `num_parts` matrices of equal shape may stand in one, their panels taken in turn: so the gates
-    that update the same cells are neighbours.
+    `num_parts` matrices of equal shape can be packed into one with interleaved panels, so that
+    the gates of the same cells are next to each other.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class PackedMatrix:
         self.num_inputs = num_inputs
         self.num_panels = num_panels
         self.panels = allocate(num_bytes)
-        # int8 has a scale and a correction for each output.
+        # int8 has a scale and a correction per output.
         self.scales = np.zeros(2 * len(sources) if precision is Precision.INT8 else 0, np.float32)
         check(
             kernel.functions.elmore_pack(
@@ -59,14 +59,14 @@ class PackedMatrix:
         )
 
     def pointer(self) -> library.Matrix:
-        """Return what native functions take; valid while this object lives."""
+        """Return the struct for native functions; valid while this object lives."""
         return library.Matrix(
             self.panels.ctypes.data, self.scales.ctypes.data, self.num_inputs, self.num_panels
         )
 
     @property
     def num_bytes(self) -> int:
-        """The memory it takes."""
+        """The memory in use."""
         return self.panels.nbytes + self.scales.nbytes
 
     def __getstate__(self) -> dict[str, Any]:
@@ -79,26 +79,26 @@ class PackedMatrix:
 
 
 def interleave(num_outputs: int, *, num_parts: int, panel: int) -> NDArray[np.int32]:
-    """Return which output stands where: a panel of each part in turn, -1 where none is left.
+    """Return the output at each packed position: one panel per part in turn, -1 for padding.
 
     >>> interleave(6, num_parts=2, panel=2).tolist()
     [0, 1, 3, 4, 2, -1, 5, -1]
     """
     size = num_outputs // num_parts
-    places = np.full((num_parts, -(-size // panel) * panel), -1, np.int32)
-    places[:, :size] = np.arange(num_outputs).reshape(num_parts, size)
-    return places.reshape(num_parts, -1, panel).swapaxes(0, 1).reshape(-1)
+    outputs = np.full((num_parts, -(-size // panel) * panel), -1, np.int32)
+    outputs[:, :size] = np.arange(num_outputs).reshape(num_parts, size)
+    return outputs.reshape(num_parts, -1, panel).swapaxes(0, 1).reshape(-1)
 
 
 def interleave_numbers(numbers: Tensor, *, num_parts: int, panel: int) -> Tensor:
-    """Bring (O,) numbers, a bias, into the order of the panels; zero where there is no output."""
+    """Reorder an (O,) bias like the panels, with zeros as padding."""
     check_floats("a bias", numbers, (len(numbers),))
-    places = torch.from_numpy(interleave(len(numbers), num_parts=num_parts, panel=panel)).long()
-    return torch.where(places < 0, 0.0, numbers.detach()[places.clamp(min=0)]).contiguous()
+    outputs = torch.from_numpy(interleave(len(numbers), num_parts=num_parts, panel=panel)).long()
+    return torch.where(outputs < 0, 0.0, numbers.detach()[outputs.clamp(min=0)]).contiguous()
 
 
 def allocate(num_bytes: int) -> NDArray[np.uint8]:
-    """Return memory, in large pages where the system has them: weights are read from end to end."""
+    """Return memory, in huge pages if the system has them, because weights are read in full."""
     if num_bytes < LARGE_PAGE or not hasattr(mmap, "MADV_HUGEPAGE"):
         return np.empty(num_bytes, np.uint8)
     memory = mmap.mmap(-1, num_bytes)

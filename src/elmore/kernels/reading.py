@@ -1,6 +1,6 @@
-"""Read sentences with packed LSTMs, both directions at once; nothing is kept for a gradient.
+"""Run packed LSTMs over sentences, both directions in parallel, without gradients.
 
-Shapes: L LSTM layers, N tokens in all, B sentences, D one direction, C cells.
+Shapes: L LSTM layers, N tokens in total, B sentences, D one direction, C cells.
 """
 
 import os
@@ -19,15 +19,15 @@ from elmore.kernels.library import Kernel, check, load_kernel
 from elmore.kernels.packed import CODES, PackedMatrix, interleave_numbers
 from elmore.kernels.threads import run_together
 
-# A team pays where steps have few rows and weights so many bytes that caches do not hold those of
-# both directions; measured on two cores with 32 MB of cache.
+# A team of threads pays off if steps have few rows and the weights of both directions do not fit
+# into the caches. Measured on two cores with 32 MB of cache.
 MAX_TEAM_ROWS = 4
 MIN_TEAM_BYTES = 16 << 20
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LayerWeights:
-    """The weights of one LSTM layer of one direction, the forget bias in its place."""
+    """The weights of one LSTM layer of one direction; the bias includes the forget bias."""
 
     input_weight: Tensor  # (4C, D)
     state_weight: Tensor  # (4C, D)
@@ -38,7 +38,7 @@ class LayerWeights:
 
 
 class PackedLayer:
-    """One LSTM layer of one direction, laid out for the kernel."""
+    """One LSTM layer of one direction, packed for the kernel."""
 
     def __init__(self, kernel: Kernel, weights: LayerWeights, *, precision: Precision) -> None:
         self.input = PackedMatrix(kernel, weights.input_weight, precision=precision, num_parts=4)
@@ -55,7 +55,7 @@ class PackedLayer:
         self.num_outputs = weights.state_weight.shape[1]
 
     def pointer(self) -> library.Layer:
-        """Return what native functions take; valid while this object lives."""
+        """Return the struct for native functions; valid while this object lives."""
         return library.Layer(
             self.input.pointer(),
             self.state.pointer(),
@@ -73,7 +73,7 @@ class ReadingPlan:
     """Which tokens are read at each step; see `model/packing.py`."""
 
     step_sizes: Sequence[int]
-    places: Sequence[Tensor]  # a direction each: (N,) flat place of each packed row
+    positions: Sequence[Tensor]  # per direction: (N,) flat position of each packed row
 
 
 class PackedReader:
@@ -98,14 +98,14 @@ class PackedReader:
             for width in (layer.input.num_inputs, layer.num_outputs)
         }
         if len(widths) != 1:
-            raise ValueError(f"expected layers of one width, got {sorted(widths)}")
+            raise ValueError(f"expected layers of equal width, got {sorted(widths)}")
 
     def read(
         self, tokens: Tensor, plan: ReadingPlan, hidden: Tensor, cell: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Read flat (N, D) tokens from (2, L, B, D) and (2, L, B, C) in packed order.
+        """Run over flat (N, D) tokens from states (2, L, B, D) and (2, L, B, C) in packed order.
 
-        Return flat (L + 1, N, 2D) layers, and the state after them in the form it was given.
+        Return flat (L + 1, N, 2D) layers and the final states, with the shapes of the given ones.
         """
         kernel = load_kernel(self.kernel_name)
         num_layers = len(self.directions[0])
@@ -129,7 +129,7 @@ class PackedReader:
                     self.has_residuals,
                     step_sizes.ctypes.data,
                     len(step_sizes),
-                    plan.places[number].data_ptr(),
+                    plan.positions[number].data_ptr(),
                     tokens.data_ptr(),
                     dim,
                     hidden[number].data_ptr(),
@@ -155,16 +155,20 @@ class PackedReader:
         layer = self.directions[0][0]
         states = (2, len(self.directions[0]), plan.step_sizes[0] if plan.step_sizes else 0)
         check_floats("tokens", tokens, (sum(plan.step_sizes), layer.input.num_inputs))
-        if any(len(places) != len(tokens) for places in plan.places):
-            raise ValueError(f"expected the places of {len(tokens)} tokens in each direction")
+        for positions in plan.positions:
+            if len(positions) != len(tokens):
+                raise ValueError(
+                    f"expected {len(tokens)} positions per direction, got {len(positions)}"
+                )
         check_floats("hidden states", hidden, (*states, layer.num_outputs))
         check_floats("cells", cell, (*states, layer.num_cells))
 
     def _team_size(self, *, num_sentences: int) -> int:
-        """Return how many threads share a direction: one each, unless reading the weights is all.
+        """Return the number of threads per direction: 1, unless loading weights dominates.
 
-        With few rows that takes longer than computing with them, and the caches hold more of one
-        direction's weights than of both: all threads work on one direction, then on the other.
+        With few rows, loading the weights takes longer than computing with them. The caches hold
+        more of one direction's weights than of both, so all threads work on one direction and then
+        on the other.
         """
         if num_sentences > MAX_TEAM_ROWS:
             return 1

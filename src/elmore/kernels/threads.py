@@ -1,7 +1,8 @@
-"""Run a few native calls at the same time.
+"""Run a few native calls in parallel.
 
-Threads of our own, one for each direction of a biLM: they meet once a batch, where a pool that
-divides every product meets thousands of times and waits for its slowest thread each time.
+We use our own threads, one per direction of a biLM. They synchronize once per batch. A pool that
+splits every matrix product synchronizes thousands of times, each time waiting for its slowest
+thread.
 """
 
 import os
@@ -18,21 +19,21 @@ _torch_pools: dict[tuple[int, int], ThreadPoolExecutor] = {}
 
 
 def run_together(*calls: Callable[[], None]) -> None:
-    """Run all calls, at once if torch may use several threads; return when all are done."""
+    """Run all calls, in parallel if torch may use several threads; return when all are done."""
     if torch.get_num_threads() == 1 or len(calls) <= 1:
         for call in calls:
             call()
     else:
-        _run_at_once(*calls)
+        _run_in_parallel(*calls)
 
 
-def _run_at_once(*calls: Callable[[], None]) -> None:
+def _run_in_parallel(*calls: Callable[[], None]) -> None:
     first, *others = calls
     pending = [_start(call) for call in others]
     try:
         first()
     finally:
-        # The calls hold on to the memory that they write to, even if this wait is interrupted.
+        # Even if this wait is interrupted, the calls keep the memory they write to alive.
         errors = [future.exception() for future in pending]
     for error in errors:
         if error is not None:
@@ -42,7 +43,7 @@ def _run_at_once(*calls: Callable[[], None]) -> None:
 def _start(call: Callable[[], None]) -> "Future[None]":
     try:
         return _workers().submit(call)
-    except RuntimeError:  # the interpreter is ending, and starts no more threads
+    except RuntimeError:  # at interpreter exit no thread can be started
         done: Future[None] = Future()
         call()
         done.set_result(None)
@@ -50,10 +51,10 @@ def _start(call: Callable[[], None]) -> "Future[None]":
 
 
 def run_together_in_torch(*calls: Callable[[], None]) -> None:
-    """Run calls that compute with torch at once, torch's threads divided among them.
+    """Run calls that use torch in parallel, dividing torch's threads among them.
 
-    Each sees the gradient and inference modes of the caller, which belong to a thread. So does
-    autocast, with more to it: under it the calls run one after another.
+    Gradient and inference mode are per thread, so each call gets the caller's. Autocast is also
+    per thread but has more state: under autocast the calls run one after another.
     """
     num_threads = torch.get_num_threads()
     if num_threads == 1 or torch.is_autocast_enabled("cpu"):
@@ -69,7 +70,7 @@ def run_together_in_torch(*calls: Callable[[], None]) -> None:
     workers = _torch_workers(len(calls), max(1, num_threads // len(calls)))
     try:
         pending = [workers.submit(run, call) for call in calls]
-    except RuntimeError:  # the interpreter is ending, and starts no more threads
+    except RuntimeError:  # at interpreter exit no thread can be started
         for call in calls:
             call()
         return
@@ -78,10 +79,10 @@ def run_together_in_torch(*calls: Callable[[], None]) -> None:
 
 
 def _torch_workers(number: int, num_threads_each: int) -> ThreadPoolExecutor:
-    """Return threads that compute with so many threads of torch each.
+    """Return a pool of `number` threads that each use `num_threads_each` threads of torch.
 
-    The number is set once, when a thread starts, since setting it also changes what threads that
-    start later begin with; that is put right at once.
+    The count is set once, when a thread starts. Setting it also changes the default for threads
+    that start later, so the default is restored right away.
     """
     with _lock:
         key = number, num_threads_each
@@ -90,8 +91,8 @@ def _torch_workers(number: int, num_threads_each: int) -> ThreadPoolExecutor:
             pool = ThreadPoolExecutor(
                 number, "elmore-torch", torch.set_num_threads, (num_threads_each,)
             )
-            meeting = Barrier(number)
-            for future in [pool.submit(meeting.wait) for _ in range(number)]:
+            barrier = Barrier(number)
+            for future in [pool.submit(barrier.wait) for _ in range(number)]:
                 future.result()
             torch.set_num_threads(before)
             _torch_pools[key] = pool
@@ -99,7 +100,7 @@ def _torch_workers(number: int, num_threads_each: int) -> ThreadPoolExecutor:
 
 
 def split_evenly(number: int, *, least: int = 1) -> list[slice]:
-    """Divide rows among as many threads as torch may use, at least so many for each.
+    """Split rows among the threads that torch may use, at least `least` rows per thread.
 
     >>> split_evenly(3, least=5)
     [slice(0, 3, None)]
@@ -112,18 +113,18 @@ def split_evenly(number: int, *, least: int = 1) -> list[slice]:
 
 
 def _workers() -> ThreadPoolExecutor:
-    global _pool  # noqa: PLW0603  threads are a process's own, as is what they stand in
+    global _pool  # noqa: PLW0603  one pool per process
     with _lock:
         if _pool is None:
             _pool = ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="elmore")
         return _pool
 
 
-def _begin_anew_after_fork() -> None:
-    """Threads do not survive a fork, and a lock may have been held: the child makes its own.
+def _reset_after_fork() -> None:
+    """Drop pools and lock in a forked child: threads do not survive, and the lock may be held.
 
-    Torch's threads are gone as well, and the first call that wants them would wait for ever: the
-    child computes with one.
+    Torch's threads are gone too, and the first call that needs them would wait forever. So the
+    child uses one thread.
     """
     global _pool, _lock
     _pool, _lock = None, Lock()
@@ -132,4 +133,4 @@ def _begin_anew_after_fork() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_begin_anew_after_fork)
+    os.register_at_fork(after_in_child=_reset_after_fork)

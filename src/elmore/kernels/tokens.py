@@ -1,6 +1,6 @@
-"""Read tokens on their own: filters by table, highway and linear layers.
+"""Encode single tokens: character filters by table, highway and linear layers.
 
-Shapes: U tokens, C characters, S units of a table, F filters, w their width.
+Shapes: U tokens, C characters, S units in a table, F filters of width w.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,11 +17,11 @@ from elmore.kernels.packed import CODES, PackedMatrix, interleave_numbers
 from elmore.kernels.threads import run_together, split_evenly
 
 # Below this many rows, threads cost more than they save.
-ROWS_A_THREAD = 16
+MIN_ROWS_PER_THREAD = 16
 
 
 class PackedLinear:
-    """A linear layer, laid out for the kernel."""
+    """A linear layer, packed for the kernel."""
 
     def __init__(
         self, kernel: Kernel, weight: Tensor, bias: Tensor, *, precision: Precision
@@ -57,7 +57,7 @@ class PackedLinear:
 
 
 class PackedHighway:
-    """A highway layer, laid out for the kernel; its two matrices stand in one."""
+    """A highway layer, packed for the kernel; its two matrices are packed into one."""
 
     def __init__(
         self,
@@ -105,9 +105,9 @@ def find_strongest(
     *,
     with_winners: bool = False,
 ) -> tuple[Tensor, list[Tensor]]:
-    """Return the (U, F) strongest responses to all tables and, if asked, whose windows they are.
+    """Return the (U, F) maximum responses of all tables and, if asked, their windows.
 
-    `unit_ids` (U, C) must be within every table (w, S, F); they are not checked here.
+    `unit_ids` (U, C) must be valid for every table (w, S, F); this is not checked here.
     """
     unit_ids = unit_ids.to(torch.int32).contiguous()
     num_positions = num_positions.to(torch.int32).contiguous()
@@ -143,7 +143,7 @@ def find_strongest(
 def scatter_gradient(
     kernel: Kernel, unit_ids: Tensor, winners: Tensor, gradient: Tensor, table_shape: torch.Size
 ) -> Tensor:
-    """Return the (w, S, F) gradient of a table from the (U, F) gradient of the responses."""
+    """Return the (w, S, F) gradient of a table, given the (U, F) gradient of the responses."""
     unit_ids = unit_ids.to(torch.int32).contiguous()
     width, num_units, num_filters = table_shape
     check_floats("a gradient", gradient, (len(unit_ids), num_filters))
@@ -166,6 +166,6 @@ def scatter_gradient(
 
 
 def _run_by_rows(work: Callable[[slice], None], num_rows: int) -> None:
-    """Let each thread have its rows; results are the same however they are split."""
-    parts = split_evenly(num_rows, least=ROWS_A_THREAD)
+    """Split the rows among threads; the split does not change the results."""
+    parts = split_evenly(num_rows, least=MIN_ROWS_PER_THREAD)
     run_together(*(partial(work, rows) for rows in parts))

@@ -1,8 +1,8 @@
-"""One LSTM layer with its gradient, both directions at once.
+"""One LSTM layer with gradients, both directions in parallel.
 
-The way back computes the gradients of the gates step by step; those of weights and inputs are then
-one product each over all steps. Both directions are one autograd function because autograd runs the
-functions of a CPU graph one after another.
+The backward pass computes the gradients of the gates step by step. The gradients of weights and
+inputs are then one matrix product each over all steps. Both directions share one autograd function
+because autograd runs the functions of a CPU graph one after another.
 
 Shapes: N packed tokens, B sentences, D input, C cells, P output.
 """
@@ -26,7 +26,7 @@ from elmore.kernels.threads import run_together
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LayerOutput:
-    """What one direction of a layer gives."""
+    """The output of one direction of a layer."""
 
     outputs: Tensor  # (N, P) packed
     hidden: Tensor  # (B, P) packed order
@@ -41,7 +41,7 @@ def train_layer(
     hidden: Sequence[Tensor],
     cell: Sequence[Tensor],
 ) -> list[LayerOutput]:
-    """Read packed (N, D) from (B, P) and (B, C), a direction each, ready for a gradient."""
+    """Run a layer over packed (N, D) inputs from states (B, P) and (B, C), all per direction."""
     arguments: list[Tensor | None] = []
     num_tokens, num_sentences = sum(step_sizes), step_sizes[0] if step_sizes else 0
     for direction, layer in enumerate(weights):
@@ -55,11 +55,11 @@ def train_layer(
     results = _TrainLayer.apply(kernel, clips, np.array(step_sizes, np.int32), *arguments)  # type: ignore[no-untyped-call]
     return [
         LayerOutput(outputs=outputs, hidden=last_hidden, cell=last_cell)
-        for outputs, last_hidden, last_cell in _in_threes(results)
+        for outputs, last_hidden, last_cell in _split_in_threes(results)
     ]
 
 
-def _in_threes(tensors: Sequence[Tensor]) -> list[Sequence[Tensor]]:
+def _split_in_threes(tensors: Sequence[Tensor]) -> list[Sequence[Tensor]]:
     return [tensors[start : start + 3] for start in range(0, len(tensors), 3)]
 
 
@@ -74,9 +74,9 @@ class _TrainLayer(torch.autograd.Function):
     ) -> tuple[Tensor, ...]:
         directions = [
             _Direction(kernel, clip, step_sizes, *part)
-            for clip, part in zip(clips, _in_sevens(arguments), strict=True)
+            for clip, part in zip(clips, _split_in_sevens(arguments), strict=True)
         ]
-        run_together(*(direction.read for direction in directions))
+        run_together(*(direction.run_forward for direction in directions))
         ctx.kernel, ctx.clips, ctx.step_sizes = kernel, clips, step_sizes
         saved = [direction.saved() for direction in directions]
         ctx.save_for_backward(*arguments, *(tensor for tensors in saved for tensor in tensors))
@@ -90,14 +90,16 @@ class _TrainLayer(torch.autograd.Function):
         saved = ctx.saved_tensors[ctx.num_arguments :]
         num_saved = len(saved) // len(ctx.clips)
         directions = []
-        for number, (clip, part) in enumerate(zip(ctx.clips, _in_sevens(arguments), strict=True)):
+        for number, (clip, part) in enumerate(
+            zip(ctx.clips, _split_in_sevens(arguments), strict=True)
+        ):
             direction = _Direction(ctx.kernel, clip, ctx.step_sizes, *part)
             direction.restore(*saved[number * num_saved : (number + 1) * num_saved])
-            direction.ask(*gradients[3 * number : 3 * number + 3])
+            direction.set_result_gradients(*gradients[3 * number : 3 * number + 3])
             directions.append(direction)
-        run_together(*(direction.read_back for direction in directions))
-        # These products are large: torch's own threads share each of them.
-        needed = _in_sevens(ctx.needs_input_grad[3:])
+        run_together(*(direction.run_backward for direction in directions))
+        # These products are large, so each one uses all of torch's threads.
+        needed = _split_in_sevens(ctx.needs_input_grad[3:])
         results = [
             gradient
             for direction, is_needed in zip(directions, needed, strict=True)
@@ -106,12 +108,12 @@ class _TrainLayer(torch.autograd.Function):
         return None, None, None, *results
 
 
-def _in_sevens(items: Sequence[Any]) -> list[Sequence[Any]]:
+def _split_in_sevens(items: Sequence[Any]) -> list[Sequence[Any]]:
     return [items[start : start + 7] for start in range(0, len(items), 7)]
 
 
 class _Direction:
-    """One direction of a layer, there and back."""
+    """Forward and backward pass of one direction of a layer."""
 
     def __init__(
         self,
@@ -143,8 +145,8 @@ class _Direction:
         self.num_sentences, self.output_dim = hidden.shape
         self.cell_dim = cell.shape[1]
 
-    def read(self) -> None:
-        """Run the layer and keep what the way back needs."""
+    def run_forward(self) -> None:
+        """Run the layer and save what the backward pass needs."""
         new = self.inputs.new_empty
         self.outputs = new((self.num_tokens, self.output_dim))
         self.hidden = torch.empty_like(self.first_hidden)
@@ -185,12 +187,11 @@ class _Direction:
         self.outputs, self.gates, self.cells = outputs, gates, cells
         self.shown, self.narrow = shown, narrow
 
-    def ask(self, outputs: Tensor, hidden: Tensor, cell: Tensor) -> None:
-        """Take the gradients of the results."""
-        self.asked = [outputs.contiguous(), hidden.contiguous(), cell.contiguous()]
+    def set_result_gradients(self, outputs: Tensor, hidden: Tensor, cell: Tensor) -> None:
+        self.result_gradients = [outputs.contiguous(), hidden.contiguous(), cell.contiguous()]
 
-    def read_back(self) -> None:
-        """Compute the gradients of the gates, of the projection and of the first state."""
+    def run_backward(self) -> None:
+        """Compute the gradients of the gates, the projection and the first state."""
         self.gate_gradient = torch.empty_like(self.gates)
         self.narrow_gradient = torch.empty_like(self.outputs)
         self.hidden_gradient = torch.empty_like(self.first_hidden)
@@ -216,7 +217,9 @@ class _Direction:
             self.hidden_gradient,
             self.cell_gradient,
         ]
-        gradients = library.Gradients(*(tensor.data_ptr() for tensor in [*self.asked, *tensors]))
+        gradients = library.Gradients(
+            *(tensor.data_ptr() for tensor in [*self.result_gradients, *tensors])
+        )
         check(
             self.kernel.functions.elmore_train_back(
                 layer,
@@ -229,7 +232,7 @@ class _Direction:
         )
 
     def gradients(self, is_needed: Sequence[bool]) -> list[Tensor | None]:
-        """Return the gradients of the arguments, in their order."""
+        """Return the gradients of the arguments, in order."""
         weights = self.weights
         gates = self.gate_gradient
         makers: list[Callable[[], Tensor]] = [
@@ -244,7 +247,7 @@ class _Direction:
         return [make() if needed else None for make, needed in zip(makers, is_needed, strict=True)]
 
     def _outputs_before(self) -> Tensor:
-        """Return (N, P) what each row remembered: the output of the same row a step earlier."""
+        """Return the (N, P) hidden states before each step: each sentence's previous outputs."""
         parts = [self.first_hidden]
         start = 0
         for size, next_size in zip(self.step_sizes, self.step_sizes[1:], strict=False):

@@ -1,1 +1,1 @@
-"""The network: token encoder, biLM, mix; it knows no files, flags or settings."""
+"""The network: token encoder, biLM and mix, independent of files, flags and settings."""

@@ -1,6 +1,6 @@
-"""The bidirectional language model: one token encoder, and LSTMs that read it both ways.
+"""The bidirectional language model: one token encoder, and LSTMs in both directions.
 
-Shapes: L LSTM layers, B sentences, N their tokens in all, D one direction, C cells.
+Shapes: L LSTM layers, B sentences, N tokens in total, D one direction, C cells.
 """
 
 import itertools
@@ -43,7 +43,7 @@ class BiLM(nn.Module):
         self.forward_lm = nn.ModuleList(forward_lm)
         self.backward_lm = nn.ModuleList(backward_lm)
         self.has_residuals = has_residuals
-        # Where every sentence starts from: zeros in published models.
+        # The state that every sentence starts from: zeros in published models.
         self.register_buffer("initial_hidden", torch.zeros(2, len(forward_lm), output_dim))
         self.register_buffer("initial_cell", torch.zeros(2, len(forward_lm), cell_dim))
         self.initial_hidden: Tensor
@@ -52,12 +52,12 @@ class BiLM(nn.Module):
 
     @property
     def num_layers(self) -> int:
-        """The LSTM layers, and the tokens below them."""
+        """The LSTM layers and the token layer."""
         return len(self.forward_lm) + 1
 
     @property
     def output_dim(self) -> int:
-        """Both directions side by side."""
+        """The width of a layer: both directions."""
         return 2 * self.initial_hidden.shape[2]
 
     @property
@@ -69,36 +69,36 @@ class BiLM(nn.Module):
         ]
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out what can be made again."""
+        """Leave out what can be recomputed."""
         return {**self.__dict__, "_packed": None}
 
     @property
     def device(self) -> torch.device:
-        """Where it computes."""
+        """The device of the weights."""
         return self.initial_hidden.device
 
     def initial_state(self, num_sentences: int) -> BiLMState:
-        """Return the state in which sentences begin."""
+        """Return the state that sentences start from."""
         return repeat_state(self.initial_hidden, self.initial_cell, num_sentences)
 
     def forward(self, batch: Batch, state: BiLMState | None = None) -> BiLMOutput:
-        """Run sentences from `state`, or from the initial state."""
+        """Run over sentences from `state`, by default the initial state."""
         token_vectors = self.encode(batch.tokens)
         return self.contextualize(token_vectors[batch.positions], batch.lengths, state)
 
     def encode(self, ids: TokenIds) -> Tensor:
-        """Return (U, D) context-free vectors of distinct tokens."""
+        """Return the (U, D) context-free vectors of distinct tokens."""
         return self.token_encoder(ids.char_ids, ids.word_ids)
 
     def contextualize(
         self, tokens: Tensor, lengths: Tensor, state: BiLMState | None = None
     ) -> BiLMOutput:
-        """Run the LSTMs over flat (N, D) token vectors of sentences of these (B,) lengths."""
+        """Run the LSTMs over flat (N, D) token vectors of sentences with these (B,) lengths."""
         start = self.initial_state(len(lengths)) if state is None else state
         return read_sentences(self._read, tokens, lengths, start, num_layers=self.num_layers)
 
     def _read(self, tokens: Tensor, packing: Packing, start: BiLMState) -> BiLMOutput:
-        """Read with what is fastest here: packed weights, unless a gradient or torch is needed."""
+        """Use packed weights if possible, and a layer-by-layer loop for gradients or torch."""
         kernel = self.find_kernel([tokens])
         if kernel is not None and not self._needs_gradient(tokens, start):
             return read_packed(self._pack(kernel), tokens, packing, start)
@@ -125,7 +125,7 @@ class BiLM(nn.Module):
         start: BiLMState,
         uses_kernel: bool = True,
     ) -> Sequence[LayerOutput]:
-        """Read one layer of both directions from packed (N, D) inputs, ready for a gradient."""
+        """Run one layer of both directions on packed (N, D) inputs; supports gradients."""
         hidden, cell = start.hidden[:, depth].unbind(), start.cell[:, depth].unbind()
         kernel = self.find_kernel(inputs) if uses_kernel else None
         if kernel is not None:
@@ -134,7 +134,7 @@ class BiLM(nn.Module):
         results: dict[int, LayerOutput] = {}
 
         def read_direction(number: int) -> None:
-            # By the module list, where a layer may be wrapped.
+            # Use the module lists: their layers may be wrapped.
             lstm = (self.forward_lm, self.backward_lm)[number][depth]
             outputs, last_hidden, last_cell = lstm(
                 inputs[number], step_sizes, hidden[number], cell[number]
@@ -144,20 +144,20 @@ class BiLM(nn.Module):
         calls = [partial(read_direction, number) for number in range(2)]
         if inputs[0].device.type == "cpu" and not self._needs_gradient(*inputs, start):
             run_together_in_torch(*calls)
-        else:  # autograd and other devices have an order and threads of their own
+        else:  # autograd and other devices schedule on their own
             for call in calls:
                 call()
         return [results[0], results[1]]
 
     def find_kernel(self, inputs: Sequence[Tensor] = ()) -> Kernel | None:
-        """Return the kernel that computes with these inputs; None where torch does."""
+        """Return the kernel to use for these inputs, or None for torch."""
         tensors = itertools.chain(inputs, self.parameters(), self.buffers())
         kernel = find_kernel_for(tensors)
         return kernel if kernel is not None and self._has_plain_layers() else None
 
     @property
     def kernel_name(self) -> str:
-        """What computes: a kernel's name, or torch and, unless it is the CPU, the device."""
+        """The kernel in use; for torch on another device than the CPU, also the device."""
         kernel = self.find_kernel()
         if kernel is not None:
             return kernel.name
@@ -165,7 +165,7 @@ class BiLM(nn.Module):
         return TORCH if device == "cpu" else f"{TORCH}-{device}"
 
     def _has_plain_layers(self) -> bool:
-        """Whether no layer was wrapped, replaced or given a hook, which a kernel would pass by."""
+        """Return whether no layer is wrapped, replaced or hooked; a kernel would ignore that."""
         layers = [*self.forward_lm, *self.backward_lm, *self.token_encoder.highways]
         return all(
             type(layer) in (ProjectedLSTM, Highway)
@@ -176,7 +176,7 @@ class BiLM(nn.Module):
         )
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
-        """Forget the packed copy where torch moves or converts the weights."""
+        """Drop the packed copy when torch moves or converts the weights."""
         self._packed = None
         return super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
 
@@ -191,7 +191,7 @@ class BiLM(nn.Module):
         return itertools.chain(self.forward_lm.parameters(), self.backward_lm.parameters())
 
     def _pack(self, kernel: Kernel) -> PackedReader:
-        """Return the LSTMs as they are now, packed; the last copy is kept while it is true."""
+        """Return the packed LSTMs; the last copy is reused until a weight changes."""
         settings = [
             (lstm.cell_clip, lstm.output_clip, lstm.forget_bias)
             for lstms in self.directions
@@ -213,9 +213,9 @@ def read_sentences(
     *,
     num_layers: int,
 ) -> BiLMOutput:
-    """Pack sentences, `read` them, and put their states back in order.
+    """Pack sentences, `read` them, and restore the order of their states.
 
-    What is read is flat; only the state is in packed order.
+    `read` takes and returns flat tokens; only its states are in packed order.
     """
     if len(lengths) == 0:
         empty = tokens.new_zeros((num_layers, 0, 2 * tokens.shape[1]))

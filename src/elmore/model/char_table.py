@@ -1,9 +1,9 @@
-"""The character convolution by table: a response is a sum of rows instead of a product.
+"""The character convolution by table lookup: a response is a sum of rows, not a product.
 
-A position of a token holds one of a few hundred units, so what a filter of width w answers to a
-window is the sum of w numbers that depend on one unit each. They are multiplied out once a unit,
-into a table, and then looked up for every window. Windows of nothing but filler all answer alike,
-so a token is read no further than the first of them.
+Each position of a token has one of a few hundred units, so the response of a filter of width w to a
+window is the sum of w numbers that each depend on one unit. These products are computed once per
+unit, stored in a table, and looked up for every window. All windows that contain only filler give
+the same response, so only the first of them is computed.
 
 Shapes: U tokens, C characters, E char dim, S units, F filters of width w.
 """
@@ -21,15 +21,15 @@ from elmore.kernels.library import Kernel
 from elmore.kernels.tokens import find_strongest, scatter_gradient
 from elmore.model.rows import ROW_BLOCK, extend_rows, extend_weight, multiply, round_up
 
-# Responses held at a time, whatever the call's size: 2 MB in single precision. More leave a CPU's
-# cache before their maximum is taken; with fewer, starting each operation costs more than doing it.
+# Responses in memory at a time, for calls of any size: 2 MB in float32. More would leave the CPU's
+# cache before the maximum is taken; with fewer, the overhead per operation dominates.
 NUMBERS_AT_ONCE = 2**19
 
 
 def count_positions(char_ids: Tensor) -> Tensor:
-    """Count (U,) the places in (U, C) ids where a window may begin: the content, and one of filler.
+    """Return the (U,) number of relevant window starts in (U, C) ids: content, and one of filler.
 
-    Filler is what a token ends in: the longest run of one id.
+    Filler is the longest run of one id at the end of a token.
 
     >>> count_positions(torch.tensor([[7, 8, 0, 0], [7, 8, 9, 0], [0, 0, 0, 0]])).tolist()
     [3, 4, 1]
@@ -40,7 +40,7 @@ def count_positions(char_ids: Tensor) -> Tensor:
 
 
 def number_distinct(char_ids: Tensor, *, num_units: int) -> tuple[Tensor, Tensor]:
-    """Return the (S,) distinct units, ascending, and (U, C) their numbers in place of the ids.
+    """Return the (S,) distinct units, ascending, and the (U, C) index of each id among them.
 
     >>> [ids.tolist() for ids in number_distinct(torch.tensor([[7, 2, 7]]), num_units=9)]
     [[2, 7], [[1, 0, 1]]]
@@ -52,7 +52,7 @@ def number_distinct(char_ids: Tensor, *, num_units: int) -> tuple[Tensor, Tensor
 
 
 def make_tables(units: Tensor, filters: Sequence[Tensor], *, widths: Sequence[int]) -> list[Tensor]:
-    """Multiply (S, E) units with each (F, w * E) filter: (w, S, F), S filled up to whole blocks."""
+    """Multiply (S, E) units with each (F, w * E) filter: (w, S, F), S padded to whole blocks."""
     units = extend_rows(units, round_up(len(units), ROW_BLOCK))
     tables = []
     with torch.autocast(units.device.type, enabled=False):  # these are sums of few numbers
@@ -67,16 +67,16 @@ def make_tables(units: Tensor, filters: Sequence[Tensor], *, widths: Sequence[in
 
 @dataclass(frozen=True, kw_only=True)
 class KeptTables:
-    """The tables of all units, and a copy of the weights that they were made of."""
+    """The tables of all units, and a copy of the weights they were made from."""
 
     weights: Sequence[Tensor]
     tables: Sequence[Tensor]
 
     def fit(self, weights: Sequence[Tensor]) -> bool:
-        """Tell whether the weights are still the same numbers.
+        """Return whether the weights are unchanged.
 
-        They are compared by value, which is quick beside making tables: a tensor's version does not
-        count what is written by way of `.data` or a numpy array, and addresses are used again.
+        They are compared by value, which is fast compared with making tables. A tensor's version
+        counter misses writes through `.data` or a numpy array, and addresses are reused.
         """
         return all(
             kept.dtype == weight.dtype and kept.device == weight.device and kept.equal(weight)
@@ -89,17 +89,20 @@ def strongest_responses(
 ) -> Tensor:
     """Return the (U, F) maximum over a token's windows of the sum of their units' rows.
 
-    `unit_ids` (U, C) point into each of the `tables` (w, S, F), whose filters stand side by side in
-    the result; `num_positions` (U,) comes from `count_positions`, and windows that would not end
-    within C do not count. A window's rows are added in the order of its units, so the bits of a
-    token depend on no other.
+    `unit_ids` (U, C) are indices into each of the `tables` (w, S, F), whose filters are
+    concatenated in the result. `num_positions` (U,) comes from `count_positions`; windows that
+    would end after C are not used. A window's rows are added in the order of its units, so the bits
+    of a token do not depend on other tokens.
 
-    The gradient goes to the tables. Windows that tie for the maximum share it evenly in torch, and
-    the first has it all in the native kernel: mostly they are the same units, hence the same rows.
+    The tables get the gradient. If windows tie for the maximum, torch splits the gradient evenly
+    and the native kernel gives it to the first; usually they have the same units, so the same rows.
     """
     longest = max(len(table) for table in tables)
     if longest > unit_ids.shape[1]:
-        raise ValueError(f"a window of {longest} does not fit a token of {unit_ids.shape[1]}")
+        raise ValueError(
+            f"expected tokens of at least {longest} characters, the widest filter, "
+            f"got {unit_ids.shape[1]}"
+        )
     kernel = find_kernel_for(tables)
     needs_gradient = torch.is_grad_enabled() and any(table.requires_grad for table in tables)
     if kernel is None:
@@ -111,7 +114,7 @@ def strongest_responses(
 
 
 class _NativeStrongestResponses(torch.autograd.Function):
-    """Keeps which window won, and gives its units what the response receives."""
+    """Saves which window has the maximum; its units get the gradient of the response."""
 
     @staticmethod
     def forward(
@@ -148,7 +151,7 @@ def _find_strongest(unit_ids: Tensor, num_positions: Tensor, table: Tensor) -> T
 
 
 class _StrongestResponses(torch.autograd.Function):
-    """Computes the responses again on the way back: keeping them all would take far more memory."""
+    """Recomputes the responses in the backward pass; saving them all would take far more memory."""
 
     @staticmethod
     def forward(ctx: Any, unit_ids: Tensor, num_positions: Tensor, table: Tensor) -> Tensor:
@@ -167,7 +170,7 @@ class _StrongestResponses(torch.autograd.Function):
             is_strongest = responses.eq_(strongest.index_select(0, owners))  # as 0.0 and 1.0
             num_tied = torch.zeros_like(received).index_add_(0, owners, is_strongest)
             shares = is_strongest.mul_((received / num_tied).index_select(0, owners))
-            # What a row of the table receives is again a sum of rows: those of its windows.
+            # The gradient of a table row is again a sum of rows: those of its windows.
             rows, order = windows.flatten().sort(stable=True)
             rows, counts = rows.unique_consecutive(return_counts=True)
             sums = functional.embedding_bag(
@@ -180,7 +183,7 @@ class _StrongestResponses(torch.autograd.Function):
 def _cut_windows(
     unit_ids: Tensor, num_positions: Tensor, table_shape: Sequence[int]
 ) -> Iterator[tuple[slice, Tensor, Tensor]]:
-    """Give P windows at a time: of which tokens, (P,) which of these, (P, w) rows of the table."""
+    """Yield P windows at a time: a slice of tokens, (P,) tokens in it, (P, w) table rows."""
     width, num_units, num_filters = table_shape
     num_starts = unit_ids.shape[1] - width + 1
     num_positions = num_positions.clamp(max=num_starts)
@@ -191,16 +194,16 @@ def _cut_windows(
     for num_tokens in parts.unique_consecutive(return_counts=True)[1].tolist():
         tokens = slice(end, end + num_tokens)
         end = tokens.stop
-        owners, places = (starts < num_positions[tokens].unsqueeze(1)).nonzero(as_tuple=True)
-        yield tokens, owners, unit_ids[tokens].unfold(1, width, 1)[owners, places] + slices
+        owners, offsets = (starts < num_positions[tokens].unsqueeze(1)).nonzero(as_tuple=True)
+        yield tokens, owners, unit_ids[tokens].unfold(1, width, 1)[owners, offsets] + slices
 
 
 def _respond(windows: Tensor, table: Tensor) -> Tensor:
-    """Add up the rows of (P, w) windows: (P, F)."""
+    """Sum the table rows of (P, w) windows: (P, F)."""
     return functional.embedding_bag(windows, table.flatten(0, 1), mode="sum")
 
 
 def _raise_to(strongest: Tensor, owners: Tensor, responses: Tensor) -> Tensor:
-    """Raise each token's row in place to the strongest of its windows among (P, F)."""
+    """Update each token's row in place with the maximum of its (P, F) responses."""
     owners = owners.unsqueeze(1).expand_as(responses)
     return strongest.scatter_reduce_(0, owners, responses, "amax")

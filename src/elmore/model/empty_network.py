@@ -1,4 +1,4 @@
-"""Build a network whose weights are about to be loaded, without drawing any first."""
+"""Build a network without initializing its weights, because they will be loaded."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -10,13 +10,13 @@ from torch.overrides import TorchFunctionMode
 
 @contextmanager
 def without_weights() -> Iterator[None]:
-    """Make what is built inside have shapes only: no memory is taken, no number is drawn."""
+    """Build modules with shapes only: no memory is allocated, no weights are drawn."""
     with torch.device("meta"), _SkipInitializing():
         yield
 
 
 class _SkipInitializing(TorchFunctionMode):
-    # Drawing numbers for a weight without memory makes torch import its compiler: 1.4 seconds.
+    # Initializing a weight on the meta device makes torch import its compiler: 1.4 seconds.
     def __torch_function__(
         self,
         func: Callable[..., Any],

@@ -1,4 +1,4 @@
-"""The loop over the layers of both directions; how one layer is read is passed in.
+"""The loop over the layers of both directions; the function that runs one layer is passed in.
 
 Shapes: L LSTM layers, N packed tokens, B sentences, D one direction, C cells.
 """
@@ -11,7 +11,7 @@ from torch import Tensor
 from elmore.kernels.training import LayerOutput
 from elmore.model.state import BiLMState
 
-# Reads layer `depth` of both directions from their (N, D) inputs.
+# Runs layer `depth` of both directions on their (N, D) inputs.
 ReadLayer = Callable[[int, Sequence[Tensor]], Sequence[LayerOutput]]
 # Changes the inputs of both directions before layer `depth`.
 BeforeLayer = Callable[[Sequence[Tensor], int], Sequence[Tensor]]
@@ -25,10 +25,10 @@ def run_layers(
     has_residuals: bool,
     before_layer: BeforeLayer = lambda inputs, _depth: inputs,
 ) -> tuple[list[Sequence[Tensor]], BiLMState]:
-    """Return the (N, D) outputs of each layer in both directions, and the state after them.
+    """Return the (N, D) outputs of each layer in both directions, and the final state.
 
-    From the second layer on a residual adds a layer's input to its output. It is part of what the
-    next layer reads, not of what this one remembers.
+    With residuals, layers from the second on add their input to their output. The sum goes to the
+    next layer, but is not part of the layer's own state.
     """
     outputs: list[Sequence[Tensor]] = []
     results: list[Sequence[LayerOutput]] = []
@@ -50,5 +50,5 @@ def run_layers(
 
 
 def _stack(layers: Sequence[Sequence[Tensor]]) -> Tensor:
-    """Stack L layers of two directions of (B, D): (2, L, B, D)."""
+    """Stack L layers of two (B, D) directions into (2, L, B, D)."""
     return torch.stack([torch.stack(list(layer)) for layer in layers], dim=1)

@@ -1,6 +1,6 @@
 """One LSTM layer of one direction, with clipped cells and a clipped projection.
 
-Shapes: N tokens in all, B sentences, D input, C cells, P output.
+Shapes: N tokens in total, B sentences, D input, C cells, P output.
 """
 
 from collections.abc import Sequence
@@ -12,9 +12,9 @@ from elmore.model.rows import extend_rows, extend_weight, lay_out, multiply, rou
 
 
 class ProjectedLSTM(nn.Module):
-    """An LSTM whose cell is bounded and whose output is narrowed, then bounded (Sak et al., 2014).
+    """An LSTM with clipped cells and a clipped, narrower output (Sak et al., 2014).
 
-    Gates stand in torch's order: input, forget, candidate, output.
+    Gates are in torch's order: input, forget, candidate, output.
     """
 
     def __init__(
@@ -42,10 +42,10 @@ class ProjectedLSTM(nn.Module):
     def forward(
         self, x: Tensor, step_sizes: Sequence[int], hidden: Tensor, cell: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Read packed (N, D) from (B, P) and (B, C); return packed (N, P) and the final states.
+        """Run over packed (N, D) from states (B, P), (B, C); return packed (N, P), final states.
 
-        `step_sizes` are the rows of each step. States stand in packed order, the longest sentence
-        first.
+        `step_sizes` are the numbers of rows of each step. States are in packed order, longest
+        sentence first.
         """
         gates_of_input = self._gates_of_input(x)
         hidden = extend_rows(hidden, round_up(len(hidden)))
@@ -62,7 +62,7 @@ class ProjectedLSTM(nn.Module):
         start = 0
         next_sizes = [*step_sizes[1:], 0]
         for size, next_size in zip(step_sizes, next_sizes, strict=True):
-            # Rows past `size` belong to no sentence; they fill a block, and nobody reads them.
+            # Rows past `size` only fill up a block; they belong to no sentence and are not used.
             num_rows = round_up(size)
             gates = multiply(
                 hidden[:num_rows],
@@ -92,21 +92,21 @@ class ProjectedLSTM(nn.Module):
         )
 
     def full_bias(self) -> Tensor:
-        """Return the bias with the forget bias added in its place."""
+        """Return the bias with the forget bias added to the forget gates."""
         forget_bias = torch.zeros_like(self.bias)
         cell_dim = len(self.bias) // 4
         forget_bias[cell_dim : 2 * cell_dim] = self.forget_bias
         return self.bias + forget_bias
 
     def _gates_of_input(self, x: Tensor) -> Tensor:
-        """Return what the input adds to the gates at all steps, and rows for the last block."""
+        """Return the input's part of the gates at all steps, and extra rows for the last block."""
         rows = extend_rows(x, round_up(len(x)) + round_up(1))
         weight = extend_weight(self.input_weight)
         return multiply(rows, weight, self.full_bias(), num_outputs=len(self.bias))
 
     def _update(self, gates: Tensor, cell: Tensor, stretch: Tensor) -> tuple[Tensor, Tensor]:
-        """Return what (rows, 4C) gates show of the (rows, C) cells, and the cells after them."""
-        # All gates by one tanh: sigmoid(x) is tanh(x / 2) / 2 + 1/2, the candidate is tanh itself.
+        """Return the (rows, C) gated output and updated cells, from (rows, 4C) gates."""
+        # One tanh for all gates: sigmoid(x) is tanh(x / 2) / 2 + 1/2, and the candidate is a tanh.
         gates = torch.tanh(gates * stretch) * stretch + (1 - stretch)
         write, keep, candidate, show = gates.chunk(4, dim=1)
         cell = keep * cell + write * candidate

@@ -1,7 +1,7 @@
-"""A biLM that only reads: its weights packed for the native kernel, in one of three precisions.
+"""A biLM for inference: weights packed for the native kernel, in one of three precisions.
 
-Where there is no kernel for the machine at hand, torch computes with weights rounded in the same
-way: the same vectors, but neither faster nor smaller.
+If there is no kernel for this machine, torch is used with weights rounded the same way. The vectors
+are the same, but it is neither faster nor smaller.
 """
 
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ from elmore.text.batches import TokenIds
 
 
 def freeze(bilm: BiLM, *, precision: Precision = Precision.F32) -> "BiLM | PackedBiLM":
-    """Return what reads like the biLM, as it is now, in some precision; the biLM stays as it is."""
+    """Return a copy of the biLM for inference in some precision; the biLM is not changed."""
     kernel = bilm.find_kernel()
     if kernel is not None:
         return PackedBiLM(bilm, kernel, precision=precision)
@@ -31,7 +31,7 @@ def freeze(bilm: BiLM, *, precision: Precision = Precision.F32) -> "BiLM | Packe
 
 
 class PackedTokenEncoder:
-    """A token encoder whose large matrices are packed."""
+    """A token encoder with packed matrices."""
 
     @torch.no_grad()
     def __init__(self, encoder: TokenEncoder, kernel: Kernel, *, precision: Precision) -> None:
@@ -73,7 +73,7 @@ class PackedTokenEncoder:
 
 
 class PackedBiLM:
-    """Reads as a `BiLM` does, and cannot be trained."""
+    """A `BiLM` for inference only."""
 
     def __init__(self, bilm: BiLM, kernel: Kernel, *, precision: Precision) -> None:
         self.token_encoder = PackedTokenEncoder(bilm.token_encoder, kernel, precision=precision)
@@ -91,26 +91,26 @@ class PackedBiLM:
 
     @property
     def device(self) -> torch.device:
-        """Where it computes."""
+        """The device of the weights."""
         return self.initial_hidden.device
 
     def encode(self, ids: TokenIds) -> Tensor:
-        """Return (U, D) context-free vectors of distinct tokens."""
+        """Return the (U, D) context-free vectors of distinct tokens."""
         return self.token_encoder(ids.char_ids, ids.word_ids)
 
     @property
     def kernel_name(self) -> str:
-        """The kernel that computes."""
+        """The kernel in use."""
         return self._lstms.kernel_name
 
     def initial_state(self, num_sentences: int) -> BiLMState:
-        """Return the state in which sentences begin."""
+        """Return the state that sentences start from."""
         return repeat_state(self.initial_hidden, self.initial_cell, num_sentences)
 
     def contextualize(
         self, tokens: Tensor, lengths: Tensor, state: BiLMState | None = None
     ) -> BiLMOutput:
-        """Run the LSTMs over flat (N, D) token vectors of sentences of these (B,) lengths."""
+        """Run the LSTMs over flat (N, D) token vectors of sentences with these (B,) lengths."""
         start = self.initial_state(len(lengths)) if state is None else state
         read = partial(read_packed, self._lstms)
         return read_sentences(read, tokens, lengths, start, num_layers=self.num_layers)
@@ -118,7 +118,7 @@ class PackedBiLM:
 
 @torch.no_grad()
 def round_weights(bilm: BiLM, precision: Precision) -> BiLM:
-    """Give the matrices that kernels pack the values that they would have there."""
+    """Round the matrices that kernels would pack to their values in that precision."""
     for weight in _large_matrices(bilm):
         match precision:
             case Precision.BF16:

@@ -21,7 +21,7 @@ def pack_lstms(
     has_residuals: bool,
     precision: Precision = Precision.F32,
 ) -> PackedReader:
-    """Lay out the LSTMs of both directions; the copy does not follow later changes."""
+    """Pack a copy of the LSTMs of both directions; later changes do not affect it."""
     return PackedReader(
         kernel,
         [
@@ -36,16 +36,16 @@ def pack_lstms(
 def read_packed(
     reader: PackedReader, tokens: Tensor, packing: Packing, start: BiLMState
 ) -> BiLMOutput:
-    """Read flat (N, D) tokens; the state is in packed order before and after."""
+    """Run over flat (N, D) tokens; the given and returned states are in packed order."""
     plan = ReadingPlan(
-        step_sizes=packing.step_sizes, places=[packing.forward_lm, packing.backward_lm]
+        step_sizes=packing.step_sizes, positions=[packing.forward_lm, packing.backward_lm]
     )
     layers, hidden, cell = reader.read(tokens, plan, start.hidden, start.cell)
     return BiLMOutput(layers=layers, state=BiLMState(hidden=hidden, cell=cell))
 
 
 def weights_of(lstm: ProjectedLSTM) -> LayerWeights:
-    """Return the weights of a layer as kernels want them."""
+    """Return the weights of a layer for the kernels."""
     return LayerWeights(
         input_weight=lstm.input_weight,
         state_weight=lstm.state_weight,
@@ -57,10 +57,10 @@ def weights_of(lstm: ProjectedLSTM) -> LayerWeights:
 
 
 def version_of(weights: Iterable[Tensor]) -> list[Hashable]:
-    """Return what changes when the weights do: torch's count of changes, and a sample of them.
+    """Return a value that changes with the weights: torch's version counter and a sample.
 
-    The count misses what is written by way of `.data` or of a numpy array; the sample finds it,
-    but for a change of single numbers made so.
+    The counter misses writes through `.data` or a numpy array. The sample catches those, unless
+    only a few single numbers were written.
     """
     return [
         (

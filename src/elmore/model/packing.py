@@ -1,7 +1,8 @@
-"""Sentences of many lengths step by step: which tokens are read at each step, in each direction.
+"""Which tokens of sentences of different lengths are read at each step, in each direction.
 
-Shapes: B sentences, N their tokens in all, T the longest. "Flat" is sentence after sentence;
-"packed" is step after step, the longest sentence first, so that the rows of a step are its first.
+Shapes: B sentences, N tokens in total, T the longest sentence. "Flat" order is sentence after
+sentence. "Packed" order is step after step, longest sentence first, so the sentences of a step are
+the first sentences of the step before.
 """
 
 from dataclasses import dataclass
@@ -19,14 +20,14 @@ class Packing:
     """The order in which the tokens of some sentences are read."""
 
     order: Tensor  # (B,) sentences from longest to shortest
-    step_sizes: list[int]  # T numbers: sentences still being read at each step
-    forward_lm: Tensor  # (N,) flat place of each packed row, reading left to right
+    step_sizes: list[int]  # T numbers: unfinished sentences at each step
+    forward_lm: Tensor  # (N,) flat position of each packed row, reading left to right
     backward_lm: Tensor  # (N,) the same, reading right to left
 
 
 def pack(lengths: Tensor, *, device: torch.device) -> Packing:
-    """Plan the reading of sentences of these lengths."""
-    # In numpy: the numbers are few, and what a call of torch costs would be most of the time.
+    """Plan the reading of sentences with these lengths."""
+    # In numpy, because with so few numbers the overhead of torch calls would dominate.
     length = lengths.numpy()
     order = np.argsort(-length, kind="stable")
     sorted_length = length[order]
@@ -43,19 +44,19 @@ def pack(lengths: Tensor, *, device: torch.device) -> Packing:
     )
 
 
-def _to_tensor(places: NDArray[np.int64], device: torch.device) -> Tensor:
-    return torch.from_numpy(places).to(device)
+def _to_tensor(numbers: NDArray[np.int64], device: torch.device) -> Tensor:
+    return torch.from_numpy(numbers).to(device)
 
 
-def invert(places: Tensor) -> Tensor:
-    """Return the permutation that undoes `places`."""
-    inverse = torch.empty_like(places)
-    inverse[places] = torch.arange(len(places), device=places.device)
+def invert(permutation: Tensor) -> Tensor:
+    """Return the inverse permutation."""
+    inverse = torch.empty_like(permutation)
+    inverse[permutation] = torch.arange(len(permutation), device=permutation.device)
     return inverse
 
 
 def to_padded(flat: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-    """Spread (..., N, D) over (..., B, T, D), zero where there is no token; and the (B, T) mask."""
+    """Pad (..., N, D) to (..., B, T, D) with zeros; also return the (B, T) mask."""
     longest = int(lengths.max()) if len(lengths) else 0
     mask = (torch.arange(longest) < lengths[:, None]).to(flat.device)
     padded = flat.new_zeros((*flat.shape[:-2], *mask.shape, flat.shape[-1]))
@@ -64,7 +65,7 @@ def to_padded(flat: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def drop_markers(flat: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-    """Spread (..., N, D) over (..., B, T, D) without the marks around sentences; and the mask."""
+    """Drop the sentence markers and pad (..., N, D) to (..., B, T, D); also return the mask."""
     ends = lengths.cumsum(0)
     is_token = torch.ones(flat.shape[-2], dtype=torch.bool)
     is_token[ends - 1] = False

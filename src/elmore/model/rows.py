@@ -1,24 +1,24 @@
-"""Arithmetic in which a row's bits do not depend on the rows computed beside it.
+"""Arithmetic in which a row's bits do not depend on the other rows.
 
-A matrix product chooses its kernel by shape and number of threads, and kernels add in different
-orders. Measured with MKL on 1 to 16 threads, the same row can differ in its last bits by how many
-rows there are, by its place among them, and by the number of threads, unless the number of rows is
-a multiple of 4, the inner dimension one of 8 and the outer one of 16. `sigmoid` of torch computes
-the last few numbers of an array by another formula than the rest. All this makes a token's vector
-depend on its batch-mates. So rows come in whole blocks here, weights are filled up with zeros to
-such shapes (most of the published models have them already), and `sigmoid` is made of `tanh`, which
-has no such seam. `tests/embed/test_independence.py` compares bits.
+Matrix products choose a kernel by shape and number of threads, and kernels sum in different orders.
+Measured with MKL on 1 to 16 threads, the last bits of a row can depend on the number of rows, on
+its position among them and on the number of threads, unless the number of rows is a multiple of 4,
+the inner dimension of 8 and the outer dimension of 16. torch's `sigmoid` uses another formula for
+the last few numbers of an array. All this makes a token's vector depend on the rest of its batch.
+So here rows come in whole blocks, weights are zero-padded to such shapes (most published models
+already have them), and `sigmoid` is computed with `tanh`, which has no such exception.
+`tests/embed/test_independence.py` compares bits.
 """
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-# Twice what was measured, for CPUs with wider kernels; idle rows cost less than reading weights.
+# Twice the measured number, for CPUs with wider kernels; extra rows cost less than loading weights.
 ROW_BLOCK = 8
 OUTPUT_BLOCK = 16
 
-# Smaller weights are in the cache anyway, and calling oneDNN takes longer than calling MKL.
+# Smaller weights are in the cache anyway, and a oneDNN call has more overhead than MKL.
 WORTH_LAYING_OUT = 2**16
 
 
@@ -44,17 +44,18 @@ def extend_columns(x: Tensor, num_columns: int) -> Tensor:
 
 
 def extend_weight(weight: Tensor) -> Tensor:
-    """Fill up an (M, K) weight with zeros, as `multiply` wants it."""
+    """Zero-pad an (M, K) weight for `multiply`."""
     num_outputs, num_inputs = weight.shape
     weight = extend_columns(weight, round_up(num_inputs))
     return extend_rows(weight, round_up(num_outputs, OUTPUT_BLOCK))
 
 
 def lay_out(weight: Tensor) -> Tensor | None:
-    """Return an extended weight as oneDNN keeps it, if it can and if that is worth the copy.
+    """Return an extended weight in oneDNN's layout, or None if not possible or not worth a copy.
 
-    For rows as few as those of a step this is up to 1.7 times as fast as MKL, and as steady. The
-    functions are private to torch, so their absence, or a CPU that they do not serve, is no error.
+    With the few rows of a step this is up to 1.7 times faster than MKL, and its bits are as stable.
+    The functions are private to torch, so it is no error if they are missing or do not support this
+    CPU.
     """
     is_needed_by_autograd = torch.is_grad_enabled() and weight.requires_grad
     is_plain = weight.device.type == "cpu" and weight.dtype == torch.float32
@@ -76,8 +77,8 @@ def multiply(
 ) -> Tensor:
     """Return `x @ weight.t() + addend` for whole blocks of rows of (N, K), `num_outputs` wide.
 
-    `weight` comes from `extend_weight`; `addend` is a bias (M,) or has one row a row (N, M).
-    `laid_out` is the weight once more, from `lay_out`, where it is used often.
+    `weight` comes from `extend_weight`; `addend` is a bias (M,) or one row per row (N, M).
+    `laid_out` is the same weight from `lay_out`, for weights that are used often.
     """
     assert len(x) % ROW_BLOCK == 0
     x = extend_columns(x, weight.shape[1])
@@ -99,5 +100,5 @@ def apply_linear(layer: nn.Linear, x: Tensor) -> Tensor:
 
 
 def sigmoid(x: Tensor) -> Tensor:
-    """Return 1 / (1 + exp(-x)), the same bits wherever in an array a number stands."""
+    """Return 1 / (1 + exp(-x)), with bits that do not depend on the position in the array."""
     return torch.tanh(x * 0.5) * 0.5 + 0.5

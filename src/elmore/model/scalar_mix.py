@@ -1,4 +1,4 @@
-"""Weigh the layers of a biLM into one vector per token (Peters et al., 2018, eq. 1)."""
+"""Mix the layers of a biLM into one vector per token (Peters et al., 2018, eq. 1)."""
 
 from collections.abc import Sequence
 from math import fsum, isfinite, log
@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from elmore.errors import ConfigError
 
-# e to this power is 0 in every precision, and the number itself is exact in every one.
+# exp of this is 0 in every precision, and the number itself is exact in every precision.
 LOG_OF_ZERO = -1000.0
 FLOAT32_MAX = torch.finfo(torch.float32).max
 
@@ -33,7 +33,7 @@ class ScalarMix(nn.Module):
         super().__init__()
         if initial_weights is not None and len(initial_weights) != num_layers:
             raise ValueError(
-                f"expected {num_layers} initial weights, one a layer, got {len(initial_weights)}"
+                f"expected {num_layers} initial weights, one per layer, got {len(initial_weights)}"
             )
         start = (
             torch.zeros(num_layers)
@@ -76,24 +76,24 @@ class ScalarMix(nn.Module):
         return mix
 
     def forward(self, layers: Tensor | Sequence[Tensor], mask: Tensor | None = None) -> Tensor:
-        """Mix (L, ..., D) into (..., D); `mask` (...) tells which positions layer norm counts."""
+        """Mix (L, ..., D) into (..., D); `mask` (...) selects the positions for normalization."""
         if len(layers) != len(self.weights):
             raise ValueError(f"expected {len(self.weights)} layers to mix, got {len(layers)}")
         shares = self.weights.softmax(dim=0)
-        # Added one by one: a matrix product would let a position's bits depend on the others.
+        # Add one by one: in a matrix product, the bits of a position would depend on the others.
         mixed = shares[0] * self._prepare(layers[0], mask)
         for share, layer in zip(shares[1:], layers[1:], strict=True):
             mixed = mixed + share * self._prepare(layer, mask)
         return self.dropout(self.scale * mixed)
 
     def penalty(self, strength: float) -> Tensor:
-        """Return `strength * |weights|^2`, for a task to add to its loss."""
+        """Return `strength * |weights|^2`, a regularizer for the task's loss."""
         return strength * self.weights.square().sum()
 
     def _prepare(self, layer: Tensor, mask: Tensor | None) -> Tensor:
-        """Normalize a layer if asked to, by one mean and variance of all its real positions.
+        """Normalize a layer, if enabled, by the mean and variance of all its real positions.
 
-        AllenNLP takes them over the whole batch, so a vector then depends on its batch-mates.
+        As in AllenNLP, these are taken over the whole batch, so a vector then depends on its batch.
         """
         if not self.normalizes:
             return layer
@@ -104,13 +104,13 @@ class ScalarMix(nn.Module):
 
 
 def _read_weights(weights: Any) -> list[float]:
-    """Return the weights of a sum as numbers; refuse those that no mix has."""
+    """Return the weights as numbers; raise an error if no mix can have them."""
     listed = weights.tolist() if isinstance(weights, Tensor) else weights
     try:
         numbers = [] if isinstance(listed, str | bytes) else [float(weight) for weight in listed]
     except (TypeError, ValueError, OverflowError):
         numbers = []
-    # The scale, their sum, is kept in single precision.
+    # The scale, their sum, is stored in float32.
     if not numbers or not all(map(isfinite, numbers)) or abs(fsum(numbers)) > FLOAT32_MAX:
         raise ConfigError(
             f"weights is {weights!r:.60}; give one finite number per layer, such as [0.2, 0.3, 0.5]"
@@ -124,6 +124,6 @@ def _read_weights(weights: Any) -> list[float]:
 
 
 def _log_share(weight: float, *, total: float) -> float:
-    """Return what softmax turns into a weight's share of the total."""
+    """Return the number that softmax maps to a weight's share of the total."""
     share = weight / total if total else 1.0
     return max(log(share), LOG_OF_ZERO) if share > 0 else LOG_OF_ZERO

@@ -1,6 +1,6 @@
-"""What the LSTMs remember, and how it is handed from one batch to the next.
+"""The LSTM state, and how it is carried from batch to batch.
 
-Shapes: L LSTM layers, B sentences, N their tokens in all, D one direction, C cells.
+Shapes: L LSTM layers, B sentences, N tokens in total, D one direction, C cells.
 """
 
 from collections.abc import Sequence
@@ -26,19 +26,19 @@ class BiLMState:
         return BiLMState(hidden=self.hidden[:, :, rows], cell=self.cell[:, :, rows])
 
     def like(self, other: "BiLMState") -> "BiLMState":
-        """Take the precision and the device of another state."""
+        """Convert to the dtype and device of another state."""
         return BiLMState(hidden=self.hidden.to(other.hidden), cell=self.cell.to(other.cell))
 
     def detach(self) -> "BiLMState":
-        """Cut the state from the computation that made it."""
+        """Detach the state from the autograd graph."""
         return BiLMState(hidden=self.hidden.detach(), cell=self.cell.detach())
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BiLMOutput:
-    """Every layer of every token, sentence after sentence, markers included; and the state after.
+    """All layers of all tokens, sentence after sentence, with markers; and the final state.
 
-    Layer 0 is the token vector, once for each direction.
+    Layer 0 is the token vector, once per direction.
     """
 
     layers: Tensor  # (L + 1, N, 2D)
@@ -46,7 +46,7 @@ class BiLMOutput:
 
 
 def repeat_state(hidden: Tensor, cell: Tensor, num_sentences: int) -> BiLMState:
-    """Let every sentence begin with the same (2, L, D) and (2, L, C)."""
+    """Start every sentence from the same (2, L, D) and (2, L, C)."""
     return BiLMState(
         hidden=hidden.unsqueeze(2).expand(-1, -1, num_sentences, -1),
         cell=cell.unsqueeze(2).expand(-1, -1, num_sentences, -1),
@@ -54,7 +54,7 @@ def repeat_state(hidden: Tensor, cell: Tensor, num_sentences: int) -> BiLMState:
 
 
 def join(states: Sequence[BiLMState]) -> BiLMState:
-    """Put the sentences of several states side by side."""
+    """Concatenate the sentences of several states."""
     return BiLMState(
         hidden=torch.cat([state.hidden for state in states], dim=2),
         cell=torch.cat([state.cell for state in states], dim=2),
@@ -64,14 +64,14 @@ def join(states: Sequence[BiLMState]) -> BiLMState:
 class RowMemory:
     """Carry state from batch to batch, row by row, as bilm-tf and AllenNLP do.
 
-    A batch with fewer rows leaves the others as they were; further rows begin anew.
+    A batch with fewer rows leaves the state of the others unchanged; new rows start fresh.
     """
 
     def __init__(self) -> None:
         self._state: BiLMState | None = None
 
     def recall(self, initial: BiLMState) -> BiLMState:
-        """Return where the rows of a batch go on; `initial` is for rows not seen before."""
+        """Return the state from which a batch's rows continue; new rows start from `initial`."""
         num_rows = len(initial)
         if self._state is None:
             return initial
@@ -79,12 +79,12 @@ class RowMemory:
         return known if len(known) == num_rows else join([known, initial[len(known) :]])
 
     def keep(self, final: BiLMState) -> None:
-        """Remember where the rows of a batch ended."""
+        """Save the final state of a batch's rows."""
         final = final.detach()
         if self._state is not None and len(self._state) > len(final):
             final = join([final, self._state[len(final) :].like(final)])
         self._state = final
 
     def forget(self) -> None:
-        """Let every row begin anew."""
+        """Reset all rows."""
         self._state = None

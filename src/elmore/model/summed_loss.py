@@ -1,4 +1,4 @@
-"""The summed loss of a softmax and its gradients, computed together some rows at a time.
+"""The summed loss of a softmax and its gradients, computed together, some rows at a time.
 
 Shapes: N tokens to predict, D the output of one direction, V words, C candidates (all V words, or
 the negatives), U distinct words among candidates and targets.
@@ -13,13 +13,13 @@ from torch.nn import functional
 
 from elmore.model.sampling import Negatives
 
-# A block of logits: enough rows for matrix products, few enough for a processor's cache.
+# A block of logits: enough rows for matrix products, few enough for the CPU's cache.
 _MAX_ROWS, _MIN_ROWS = 512, 32
 _MAX_LOGITS = 1 << 24
 
 
 def choose_rows(num_candidates: int) -> int:
-    """Return how many rows of logits are held at a time."""
+    """Return how many rows of logits are in memory at a time."""
     return min(_MAX_ROWS, max(_MIN_ROWS, _MAX_LOGITS // max(1, num_candidates)))
 
 
@@ -32,10 +32,10 @@ def sum_losses(
     negatives: Negatives | None = None,
     rows_at_once: int | None = None,
 ) -> Tensor:
-    """Sum -log p of (N,) targets after (N, D) outputs, among all words or against negatives.
+    """Sum -log p of (N,) targets given (N, D) outputs, over all words or against negatives.
 
-    The gradients of weight and bias are dense without negatives, and with them sparse: distinct
-    words in ascending order.
+    The gradients of weight and bias are dense without negatives. With negatives they are sparse,
+    with distinct words in ascending order.
     """
     return _SummedLoss.apply(  # type: ignore[no-untyped-call]
         outputs, weight, bias, targets, negatives, rows_at_once, torch.is_grad_enabled()
@@ -43,7 +43,7 @@ def sum_losses(
 
 
 class _SummedLoss(torch.autograd.Function):
-    """Computes gradients on the way there, so that no logits are kept for the way back."""
+    """Computes gradients in the forward pass, so that no logits are saved for the backward pass."""
 
     @staticmethod
     def forward(
@@ -57,7 +57,7 @@ class _SummedLoss(torch.autograd.Function):
         has_gradient: bool,
     ) -> Tensor:
         needs_outputs, needs_weight, needs_bias = ctx.needs_input_grad[:3]
-        # Autocast would round the products, and the small differences of the loss with them.
+        # Autocast would round the products, and with them small differences in the loss.
         with torch.autocast(outputs.device.type, enabled=False):
             sums = _pass_over_rows(
                 outputs,
@@ -79,10 +79,10 @@ class _SummedLoss(torch.autograd.Function):
         outputs, words, vectors, biases = ctx.saved_tensors
         needs_outputs, needs_weight, needs_bias = ctx.needs_input_grad[:3]
         grads: list[Tensor | None] = [outputs * scale if needs_outputs else None, None, None]
-        for place, needed, values in ((1, needs_weight, vectors), (2, needs_bias, biases)):
+        for index, needed, values in ((1, needs_weight, vectors), (2, needs_bias, biases)):
             if needed:
                 scaled = values * scale
-                grads[place] = scaled if words is None else _make_sparse(words, scaled, ctx.size)
+                grads[index] = scaled if words is None else _make_sparse(words, scaled, ctx.size)
         return (*grads, None, None, None, None)
 
 
@@ -90,8 +90,8 @@ class _SummedLoss(torch.autograd.Function):
 class _Candidates:
     weight: Tensor  # (C, D)
     bias: Tensor  # (C,), corrected
-    columns: Tensor  # (N,) int64, the candidate that may be the target
-    is_target: Tensor  # (N,) whether it is
+    columns: Tensor  # (N,) int64, index of the candidate that may be the target
+    is_target: Tensor  # (N,) whether it is the target
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -143,7 +143,7 @@ def _pass_over_rows(
         own_weight = weight[words]
         right = (x * own_weight).sum(dim=1) + bias[words]
         logits = torch.addmm(candidates.bias, x, candidates.weight.t(), out=buffer[: len(x)])
-        # The target stands apart; among the candidates it does not count.
+        # The target is scored separately, so mask it among the candidates.
         columns = candidates.columns[part, None]
         without = logits.gather(1, columns).masked_fill_(
             candidates.is_target[part, None], -torch.inf
@@ -154,7 +154,7 @@ def _pass_over_rows(
         total = others + torch.exp(right - peak)
         losses[part] = total.log() + (peak - right)
         own[part] = -others / total  # p - 1, without the rounding of a difference
-        # Dividing the few columns of a product is cheaper than dividing the logits.
+        # Scaling the few columns of a product is cheaper than scaling the logits.
         share = 1 / total
         if grad_outputs is not None:
             gradient = torch.mm(logits, candidates.weight, out=grad_outputs[part])
@@ -174,11 +174,11 @@ def _pass_over_rows(
 def _gather_words(
     sums: _Sums, outputs: Tensor, targets: Tensor, negatives: Negatives | None
 ) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
-    """Return (U,) words, (U, D) and (U,) gradients; no words where there is one row for each."""
+    """Return (U,) words, (U, D) and (U,) gradients; words is None if the gradient is dense."""
     vectors, biases = sums.candidates, sums.biases
     if vectors is None or biases is None:
         return None, None, None
-    # Rows of one target are summed in their own order, whatever the number of threads.
+    # Rows of one target are summed in order, for any number of threads.
     distinct, own_vectors, own_biases = _sum_by_target(targets, outputs, sums.own)
     if negatives is None:
         vectors.index_add_(0, distinct, own_vectors)
@@ -201,7 +201,7 @@ def _gather_words(
 def _sum_by_target(
     targets: Tensor, outputs: Tensor, factors: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the distinct targets, and for each the sums of `factors * outputs` and `factors`."""
+    """Return the distinct targets, and per target the sums of `factors * outputs` and `factors`."""
     order = torch.argsort(targets, stable=True)
     distinct, counts = torch.unique_consecutive(targets[order], return_counts=True)
     starts = counts.cumsum(dim=0) - counts
@@ -215,7 +215,7 @@ def _sum_by_target(
 
 
 def _make_sparse(words: Tensor, values: Tensor, size: torch.Size) -> Tensor:
-    size = size[: values.dim()]  # a bias has one number a word
+    size = size[: values.dim()]  # a bias has one number per word
     return torch.sparse_coo_tensor(
         words[None], values, size, is_coalesced=True, check_invariants=False
     )

@@ -1,4 +1,4 @@
-"""Read each token on its own: character convolution, highway layers, word vector, projection.
+"""Encode each token without context: character CNN, highway layers, word vector, projection.
 
 Shapes: U distinct tokens, C characters, E char dim, F filters, D the token vector.
 """
@@ -18,13 +18,13 @@ from elmore.model.char_table import (
 )
 from elmore.model.rows import apply_linear, round_up, sigmoid
 
-# The tables of all bytes take 13 MB in the original model. Larger alphabets get tables of the
-# units that a call has, made each time.
+# The tables for all bytes take 13 MB in the original model. For larger alphabets, each call makes
+# tables for the units that it needs.
 MAX_KEPT_UNITS = 512
 
 
 class CharacterCNN(nn.Module):
-    """Keep the strongest response of each filter along a token's characters (Kim et al., 2016)."""
+    """A CNN over characters, max-pooled over each token (Kim et al., 2016)."""
 
     _kept: KeptTables | None = None
 
@@ -50,16 +50,16 @@ class CharacterCNN(nn.Module):
         num_positions = count_positions(char_ids)
         unit_ids, tables = self._look_up(char_ids)
         strongest = strongest_responses(unit_ids, num_positions, tables)
-        # A bias and a rising function change no maximum, so they wait until there is but one.
+        # The bias and the activation are monotonic, so they are applied after the maximum.
         biases = torch.cat([convolve.bias for convolve in self._convolutions()])
         return self.activate_(strongest.add_(biases))
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out what can be made again."""
+        """Leave out what can be recomputed."""
         return {**self.__dict__, "_kept": None}
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
-        """Forget the tables where torch moves or converts the weights."""
+        """Drop the tables when torch moves or converts the weights."""
         self._kept = None
         return super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
 
@@ -67,7 +67,7 @@ class CharacterCNN(nn.Module):
         return [layer for layer in self.filters if isinstance(layer, nn.Linear)]
 
     def _look_up(self, char_ids: Tensor) -> tuple[Tensor, Sequence[Tensor]]:
-        """Return (U, C) ids into tables, and the tables: those of all units, or of these tokens."""
+        """Return (U, C) ids into tables, and tables for all units or for these tokens' units."""
         filters = [convolve.weight for convolve in self._convolutions()]
         weights = [self.embedding.weight, *filters]
         is_training = torch.is_grad_enabled() and any(weight.requires_grad for weight in weights)
@@ -84,23 +84,23 @@ class CharacterCNN(nn.Module):
         return char_ids, kept.tables
 
     def _check(self, char_ids: Tensor) -> None:
-        """Refuse ids outside the tables, where a lookup would find another unit's numbers."""
+        """Raise an error for ids outside the tables; a lookup would return another unit's row."""
         num_units = self.embedding.num_embeddings
         if char_ids.numel() and not 0 <= int(char_ids.min()) <= int(char_ids.max()) < num_units:
             raise IndexError(
-                f"character ids from {int(char_ids.min())} to {int(char_ids.max())} "
-                f"do not fit an alphabet of {num_units}"
+                f"expected character ids from 0 to {num_units - 1}, "
+                f"got ids from {int(char_ids.min())} to {int(char_ids.max())}"
             )
 
 
 def _fill_block(ids: Tensor) -> Tensor:
-    """Repeat the last token of (U, ...) until there are whole blocks of rows."""
+    """Pad (U, ...) to whole blocks of rows by repeating the last token."""
     rows = torch.arange(round_up(len(ids)), device=ids.device)
     return ids[rows.clamp(max=len(ids) - 1)]
 
 
 class Highway(nn.Module):
-    """`gate * relu(transform(x)) + (1 - gate) * x`, the gate learned (Srivastava et al., 2015)."""
+    """`gate * relu(transform(x)) + (1 - gate) * x` (Srivastava et al., 2015)."""
 
     def __init__(self, *, dim: int) -> None:
         super().__init__()
@@ -114,7 +114,7 @@ class Highway(nn.Module):
 
 
 class TokenEncoder(nn.Module):
-    """The context-free vector of a token: its word vector and its characters, projected."""
+    """Context-free token vectors: word vector and character CNN, concatenated and projected."""
 
     def __init__(
         self,
@@ -132,7 +132,7 @@ class TokenEncoder(nn.Module):
 
     @property
     def device(self) -> torch.device:
-        """Where it computes."""
+        """The device of the weights."""
         return next(self.parameters()).device
 
     def forward(self, char_ids: Tensor | None, word_ids: Tensor | None) -> Tensor:

@@ -1,7 +1,7 @@
-"""Read windows of text that goes on: each direction has rows of its own order, and a state.
+"""Run a biLM over windows of continuous text, carrying the LSTM state from window to window.
 
-A window is T symbols of each of B rows. The backward LM reads every sentence from its end, so where
-a window cuts a sentence the two directions see different parts of it; they share the token vectors.
+A window is T symbols of each of B rows. The backward LM reads every sentence from its end, so if a
+window cuts a sentence, the two directions see different parts of it. They share the token vectors.
 
 Shapes: U distinct tokens, T steps, B rows, D one direction, C cells, L layers.
 """
@@ -17,12 +17,12 @@ from elmore.model.layers import run_layers
 from elmore.model.state import BiLMState
 from elmore.text.batches import TokenIds
 
-# Gives the (T * B, D) factors that drop numbers of one direction before layer `depth`.
+# Returns the (T * B, D) dropout factors for a direction before layer `depth`.
 DrawMask = Callable[[int, int], Tensor]
 
 
 class WindowReader(nn.Module):
-    """A biLM that reads windows; what is trained, and what processes that train together share."""
+    """A biLM that reads windows: the module that is trained, also in distributed training."""
 
     def __init__(self, bilm: BiLM, *, uses_kernel: bool = True) -> None:
         super().__init__()
@@ -36,19 +36,19 @@ class WindowReader(nn.Module):
         state: BiLMState,
         draw_mask: DrawMask | None = None,
     ) -> tuple[Tensor, BiLMState]:
-        """Read (2, T, B) places among (U,) tokens, forward LM first, from `state`.
+        """Run over (2, T, B) indices into (U,) tokens, forward LM first, from `state`.
 
-        Return (2, T * B, D), the top layer of each direction in the order in which it read, step
-        after step; and the state after it.
+        Return (2, T * B, D), the top layer of each direction in its own reading order, step after
+        step; and the final state.
 
-        Numbers are dropped where bilm-tf drops them: on the way into each layer, the residual
-        connection included, and on the way out of the last.
+        Dropout is applied as in bilm-tf: to the input of each layer, including the residual
+        connection, and to the output of the last.
         """
         num_steps, num_rows = positions.shape[1:]
         vectors = self.bilm.encode(tokens)
         num_layers = len(self.bilm.forward_lm)
         outputs, final = run_layers(
-            [vectors[places.flatten()] for places in positions],
+            [vectors[indices.flatten()] for indices in positions],
             partial(
                 self.bilm.read_layer,
                 step_sizes=[num_rows] * num_steps,

@@ -1,4 +1,4 @@
-"""The probability of every word after a biLM's output: among all words, or against a sample.
+"""The LM head: word probabilities from a biLM's output, over all words or against a sample.
 
 Shapes: N tokens to predict, D the output of one direction, V words, S negatives.
 """
@@ -10,14 +10,14 @@ from torch.nn import functional
 from elmore.model.sampling import Negatives
 from elmore.model.summed_loss import sum_losses
 
-# The block of logits that `losses` holds at a time.
+# The block of logits that `losses` has in memory at a time.
 _ROWS, _WORDS = 512, 8192
 
 
 class WordSoftmax(nn.Module):
-    """Score each word by a vector and a bias of its own.
+    """A softmax with one vector and one bias per word.
 
-    No method but `log_probs` ever holds the logits of all rows.
+    Only `log_probs` has the logits of all rows in memory.
     """
 
     def __init__(self, *, num_words: int, dim: int) -> None:
@@ -37,22 +37,22 @@ class WordSoftmax(nn.Module):
 
     @torch.no_grad()
     def initialize(self, seed: int) -> None:
-        """Draw starting weights for training; the same for one seed."""
+        """Draw initial weights for training; equal seeds give equal weights."""
         generator = torch.Generator().manual_seed(seed)
         self.weight.normal_(0.0, self.dim**-0.5, generator=generator)
         self.bias.zero_()
 
     def sampled_loss(self, outputs: Tensor, targets: Tensor, negatives: Negatives) -> Tensor:
-        """Sum -log p of (N,) targets after (N, D) outputs, against the negatives alone.
+        """Sum -log p of (N,) targets given (N, D) outputs, against the negatives only.
 
-        A negative counts as exp(logit) / its expected times drawn, the target as itself, and a
-        negative that is the row's target not at all. The sum under the fraction then has the full
-        softmax's as its mean, exactly. Its logarithm has not: the loss is on average too low, by
-        some 1/S, and its gradient is off by as much. Judge a model by `losses`, not by this.
-        With every word among the negatives it is `total_loss`.
+        A negative counts as exp(logit) / its expected number of draws, the target as exp(logit),
+        and a negative that is the row's target is ignored. The expectation of the denominator is
+        then exactly that of the full softmax. But its logarithm is biased: on average the loss is
+        too low by about 1/S, and its gradient is off by as much. To measure a model, use `losses`.
+        If every word is a negative, this equals `total_loss`.
 
-        The gradients of weight and bias are sparse and coalesced, and only negatives and targets
-        have rows in them. Torch adds a second call's gradient without merging the rows.
+        The gradients of weight and bias are sparse and coalesced, with rows only for negatives and
+        targets. Torch adds the gradient of a second call without merging rows.
         """
         return sum_losses(
             self._check(outputs, targets),
@@ -63,7 +63,7 @@ class WordSoftmax(nn.Module):
         )
 
     def total_loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
-        """Sum -log p of (N,) targets after (N, D) outputs among all words; dense gradients."""
+        """Sum -log p of (N,) targets given (N, D) outputs, over all words; dense gradients."""
         outputs = self._check(outputs, targets)
         return sum_losses(outputs, targets, weight=self.weight, bias=self.bias)
 
@@ -76,10 +76,10 @@ class WordSoftmax(nn.Module):
         num_shared: int | None = None,
         unknown_id: int | None = None,
     ) -> Tensor:
-        """Return (N,) -log p of targets after (N, D) outputs among all words; no gradient.
+        """Return (N,) -log p of targets given (N, D) outputs, over all words; no gradient.
 
-        With `num_shared`, ids from there on are one word together with `unknown_id`, so that a
-        vocabulary that was extended can be compared with the one it came from.
+        With `num_shared`, ids from `num_shared` on are merged with `unknown_id` into one word, so
+        that an extended vocabulary can be compared with the original one.
         """
         outputs = self._check(outputs, targets)
         if num_shared is None:
@@ -97,13 +97,13 @@ class WordSoftmax(nn.Module):
         return losses
 
     def log_probs(self, outputs: Tensor) -> Tensor:
-        """Return (N, V) log p of every word after (N, D) outputs."""
+        """Return (N, V) log p of every word given (N, D) outputs."""
         with torch.autocast(outputs.device.type, enabled=False):
             logits = functional.linear(outputs.to(self.weight.dtype), self.weight, self.bias)
             return logits.log_softmax(dim=1)
 
     def _check(self, outputs: Tensor, targets: Tensor) -> Tensor:
-        """Return the outputs in the weights' precision."""
+        """Check shapes; return the outputs in the weights' dtype."""
         if targets.dim() != 1 or outputs.shape != (len(targets), self.dim):
             raise ValueError(
                 f"expected outputs (N, {self.dim}) and targets (N,), "
@@ -121,13 +121,13 @@ class WordSoftmax(nn.Module):
             is_unknown = (targets == unknown_id) | (targets >= num_shared)
             right = self._score(x, targets.masked_fill(is_unknown, unknown_id))
             right = torch.where(is_unknown, torch.logaddexp(right, new), right)
-        return (total - right).clamp_min(0.0)  # rounding must not make p more than 1
+        return (total - right).clamp_min(0.0)  # rounding must not make p greater than 1
 
     def _score(self, x: Tensor, words: Tensor) -> Tensor:
         return (x * self.weight[words]).sum(dim=1) + self.bias[words]
 
     def _log_sum_exp(self, x: Tensor, first: int, end: int) -> Tensor:
-        """Return log(sum(exp(logits))) of the words from `first` to `end`, a block at a time."""
+        """Return log(sum(exp(logits))) over words `first` to `end`, one block at a time."""
         peak = x.new_full((len(x),), -torch.inf)
         total = x.new_zeros(len(x))
         buffer = x.new_empty(len(x) * min(_WORDS, end - first))

@@ -1,1 +1,1 @@
-"""The reading engine: sentences under a state policy, cut into batches, with a token cache."""
+"""The reading engine: batches of sentences under a state policy, with a token cache."""

@@ -1,4 +1,4 @@
-"""Threads that run batches at the same time; they are started once and serve every call."""
+"""Thread pools that run batches in parallel; they are started once and shared by all calls."""
 
 import os
 from collections.abc import Callable
@@ -22,11 +22,11 @@ def submit(call: Callable[[], _Result], *, num_threads: int) -> "Future[_Result]
 
 
 def _reset_after_fork() -> None:
-    """Start over in a forked child, which has none of its parent's threads.
+    """Drop the pools in a forked child, because threads do not survive a fork.
 
-    A child that reads on in its parent's stream would wait for them for ever.
+    A child that continues its parent's stream would wait for them forever.
     """
-    global _lock  # noqa: PLW0603  threads are a process's own, as is what they wait for
+    global _lock  # noqa: PLW0603  one set of pools per process
     _lock = Lock()
     _pools.clear()
 

@@ -15,9 +15,10 @@ def cut_windows(
     multiple_of: int = 1,
     size: Callable[[Any], int] = len,
 ) -> Iterator[list[_Item]]:
-    """Gather sentences until they have `max_tokens`, in groups of `multiple_of` kept together.
+    """Yield windows of at least `max_tokens` tokens, in whole groups of `multiple_of` sentences.
 
-    `size` counts the tokens of one. No sentence is asked for before it is needed.
+    The last window may be smaller. `size` returns the number of tokens of a sentence. Sentences are
+    consumed only when needed.
     """
     window: list[_Item] = []
     num_tokens = 0
@@ -32,10 +33,10 @@ def cut_windows(
 
 
 def cut_batches(lengths: Sequence[int], *, max_tokens: int) -> Iterator[list[int]]:
-    """Group sentences of like length, given by number: a batch has `max_tokens` at most.
+    """Group sentences of similar length into batches of at most `max_tokens`; yield their indices.
 
-    A sentence longer than that is a batch of its own. The shortest end up in the batch that is not
-    full, where a lack of rows costs the fewest steps.
+    A longer sentence is a batch of its own. The batch that is not full has the shortest sentences,
+    because there the unused rows cost the fewest steps.
 
     >>> list(cut_batches([5, 1, 4, 1], max_tokens=6))
     [[0], [2, 1, 3]]
@@ -53,9 +54,10 @@ def cut_batches(lengths: Sequence[int], *, max_tokens: int) -> Iterator[list[int
 
 
 def chain_documents(sentences: Sequence[Sequence[str]]) -> list[list[int]]:
-    """Return the numbers of each document's sentences; an empty sentence ends a document.
+    """Return the indices of each document's sentences; an empty sentence ends a document.
 
-    The first document goes on from before, and the last goes on after: either may be empty.
+    The first document may have started in the previous window and the last may continue in the
+    next; either may be empty.
 
     >>> chain_documents([["a"], ["b"], [], ["c"]])
     [[0, 1], [3]]

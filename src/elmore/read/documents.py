@@ -1,6 +1,6 @@
-"""Read documents under a state policy, in whatever order is fastest; for what is added up.
+"""Read documents under a state policy in the fastest order, for sums that ignore the order.
 
-Shapes: N tokens of a batch (markers included), D both directions of one layer.
+Shapes: N tokens of a batch (with markers), D both directions of one layer.
 """
 
 import heapq
@@ -19,13 +19,13 @@ from elmore.text.batches import Document, Speller, Tokens
 
 NUM_LANES = 64
 TOKENS_PER_BATCH = 4096
-# Text that waits to be read, so that long documents begin first and like lengths meet.
+# Tokens to buffer, so that long documents start first and similar lengths share batches.
 WAITING_TOKENS = 1 << 17
 MAX_KEPT_TOKENS = 1 << 16
 
 
 class DocumentReader:
-    """A network, and how it is to read; its weights must not change while it does."""
+    """Reads documents with a network, whose weights must not change meanwhile."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class DocumentReader:
         self._num_lanes = num_lanes
 
     def read(self, documents: Iterable[Document]) -> Iterator[ReadBatch]:
-        """Read every sentence once, numbered through all documents; empty ones are skipped."""
+        """Read every sentence once; numbers count through all documents, empty ones are skipped."""
         numbered = _number(documents)
         match self._policy:
             case StatePolicy.RESET:
@@ -63,20 +63,20 @@ class DocumentReader:
 
 
 def zero_state(reader: Reader) -> BiLMState:
-    """Return the state of one sentence with nothing before it, whatever the model's own."""
+    """Return a zero state for one sentence, ignoring the model's initial state."""
     own = reader.initial_state(1)
     return BiLMState(hidden=torch.zeros_like(own.hidden), cell=torch.zeros_like(own.cell))
 
 
 def count_predictions(document: Document) -> int:
-    """Count what either direction predicts: the tokens, and the marker at the end."""
+    """Count the predictions of one direction: the tokens and one marker per sentence."""
     return sum(len(sentence) + 1 for sentence in document if sentence)
 
 
 def take_documents(
     documents: Iterable[Document], *, max_tokens: int | None = None
 ) -> Iterator[Document]:
-    """Yield documents up to the one with which `max_tokens` are predicted."""
+    """Yield documents until they have `max_tokens` predictions; the last one is yielded whole."""
     num_tokens = 0
     for document in documents:
         yield document
@@ -105,7 +105,7 @@ def _number(documents: Iterable[Document]) -> Iterator[list[tuple[int, Tokens]]]
 def _longest_first(
     documents: Iterator[list[tuple[int, Tokens]]],
 ) -> Iterator[list[tuple[int, Tokens]]]:
-    """Yield the longest of the documents at hand, and read on while they have too few tokens."""
+    """Yield the longest buffered document each time, and keep the buffer filled."""
     waiting: list[tuple[int, int, list[tuple[int, Tokens]]]] = []
     num_waiting = 0
     while True:

@@ -1,8 +1,8 @@
-"""Read chains of sentences side by side, in batches; how they are cut changes no number.
+"""Read chains of sentences in parallel, in batches; batch sizes do not change the results.
 
-A chain is what one LSTM state runs through: a single sentence, a document, a row of a stream.
+A chain is the text that one LSTM state runs through: a sentence, a document or a row of a stream.
 
-Shapes: L layers, N tokens of a batch (markers included), D both directions of one layer.
+Shapes: L layers, N tokens of a batch (with markers), D both directions of one layer.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -27,7 +27,7 @@ _Result = TypeVar("_Result")
 
 
 class Chain:
-    """Numbered sentences that are read one after another, each from the state the last one left."""
+    """Numbered sentences that are read in order, each from the final state of the one before."""
 
     __slots__ = ("carries_state", "sentences", "state")
 
@@ -40,30 +40,30 @@ class Chain:
     ) -> None:
         self.sentences = iter(sentences)
         self.state = state  # None: the initial state
-        self.carries_state = carries_state  # without it, `state` is not updated
+        self.carries_state = carries_state  # if False, `state` is not updated
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ReadBatch:
-    """Sentences that were read side by side."""
+    """The sentences of one batch, and its results."""
 
     numbers: list[int]
     sentences: list[Tokens]
-    layers: Tensor  # (L, N, D), sentence after sentence, markers included
-    state: BiLMState  # of each sentence at its end: forward LM after </S>, backward LM after <S>
+    layers: Tensor  # (L, N, D), sentence after sentence, with markers
+    state: BiLMState  # final state of each sentence: forward LM after </S>, backward LM after <S>
 
     @property
     def lengths(self) -> list[int]:
-        """Tokens of each sentence, markers included."""
+        """Number of tokens of each sentence, with markers."""
         return [len(sentence) + NUM_MARKERS for sentence in self.sentences]
 
 
 class Engine:
     """A network, its token cache, and how batches are cut.
 
-    A batch has up to `tokens_per_batch` tokens. `num_parallel` batches run at the same time, which
-    pays where cores are left over by the two directions of one. `initial` takes the place of the
-    network's own initial state. The network's weights must not change while it reads.
+    A batch has up to `tokens_per_batch` tokens. `num_parallel` batches run in parallel, which helps
+    if there are more cores than the two directions of one batch use. `initial` overrides the
+    network's initial state. The network's weights must not change while it reads.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class Engine:
         self._initial = None if initial is None else initial.like(reader.initial_state(1))
 
     def initial_state(self, num_sentences: int) -> BiLMState:
-        """Return the state in which sentences begin."""
+        """Return the state that sentences start from."""
         if self._initial is None:
             return self.reader.initial_state(num_sentences)
         return self._initial[[0] * num_sentences]
@@ -94,10 +94,10 @@ class Engine:
         *,
         num_lanes: int | None = None,
     ) -> Iterator[_Result]:
-        """Yield `finish` of every batch, which is called where the batch was computed.
+        """Yield `finish(batch)` for every batch, called in the thread that computed it.
 
-        Up to `num_lanes` chains are read side by side, all of them by default; at the end of one
-        the next begins.
+        Up to `num_lanes` chains are read in parallel, by default all of them. When one ends, the
+        next one starts.
         """
         waiting = iter(chains)
         lanes = list(islice(waiting, num_lanes))
@@ -115,10 +115,10 @@ class Engine:
         active: list[tuple[Chain, tuple[int, Tokens]]],
         finish: Callable[[ReadBatch], _Result],
     ) -> Iterator[_Result]:
-        """Read one sentence of every chain; no batch waits for another."""
+        """Read one sentence of every chain; the batches are independent."""
         lengths = [len(sentence) + NUM_MARKERS for _, (_, sentence) in active]
         calls = [
-            partial(self._run_batch, [active[place] for place in batch], finish)
+            partial(self._run_batch, [active[index] for index in batch], finish)
             for batch in cut_batches(lengths, max_tokens=self.tokens_per_batch)
         ]
         if self.num_parallel == 1 or len(calls) == 1:
@@ -132,7 +132,7 @@ class Engine:
             for future in futures:
                 yield future.result()
         finally:
-            for future in futures:  # after an error or an interruption, start no other
+            for future in futures:  # after an error or an interrupt, do not start the others
                 future.cancel()
 
     @torch.inference_mode()
@@ -161,7 +161,7 @@ class Engine:
         )
 
     def _join_states(self, chains: list[Chain]) -> BiLMState | None:
-        """Return where the chains stand; None where all are at the network's initial state."""
+        """Return the chains' states, or None if all are at the network's initial state."""
         if all(chain.state is None for chain in chains):
             return None if self._initial is None else self.initial_state(len(chains))
         initial = self.initial_state(1)
@@ -171,7 +171,7 @@ class Engine:
 def _take_sentence(
     chain: Chain, waiting: Iterator[Chain]
 ) -> tuple[Chain, tuple[int, Tokens]] | None:
-    """Return the next sentence of a lane, from the next chain if its own has ended."""
+    """Return the next sentence of a chain, or of the next waiting chain if it has ended."""
     while True:
         item = next(chain.sentences, None)
         if item is not None:

@@ -1,4 +1,4 @@
-"""What the reading engine needs of a network: `BiLM` and `PackedBiLM` have it, others may."""
+"""The protocol that the reading engine needs; `BiLM` and `PackedBiLM` implement it."""
 
 from typing import Protocol
 
@@ -14,23 +14,23 @@ class Reader(Protocol):
 
     @property
     def num_layers(self) -> int:
-        """The LSTM layers, and the token layer below them."""
+        """The LSTM layers and the token layer."""
 
     @property
     def output_dim(self) -> int:
-        """Width of a layer: both directions side by side."""
+        """The width of a layer: both directions."""
 
     @property
     def device(self) -> torch.device:
-        """Where it computes."""
+        """The device of the weights."""
 
     def encode(self, ids: TokenIds) -> Tensor:
-        """Return (U, D) context-free vectors of distinct tokens."""
+        """Return the (U, D) context-free vectors of distinct tokens."""
 
     def initial_state(self, num_sentences: int) -> BiLMState:
-        """Return the state in which sentences begin."""
+        """Return the state that sentences start from."""
 
     def contextualize(
         self, tokens: Tensor, lengths: Tensor, state: BiLMState | None = None
     ) -> BiLMOutput:
-        """Read flat (N, D) token vectors of sentences of these (B,) lengths, from `state`."""
+        """Run over flat (N, D) token vectors of sentences with these (B,) lengths, from `state`."""

@@ -1,7 +1,7 @@
-"""Context-free vectors of the tokens seen last, so that each is encoded once.
+"""An LRU cache of context-free token vectors, so that frequent tokens are encoded once.
 
-The vectors stand in one table, and a batch points into it. A token's vector has the same bits
-whether it was there already or not: encoding it does not depend on what is encoded beside it.
+The vectors are rows of one table. A token's vector has the same bits whether it was cached or not,
+because encoding it does not depend on the tokens encoded with it.
 """
 
 import os
@@ -20,7 +20,7 @@ from torch import Tensor
 from elmore.read.reader import Reader
 from elmore.text.batches import NUM_MARKERS, Speller, place_tokens
 
-# Spelled out, a token of the original model needs 200 kB while its filters run.
+# A token of the original model needs 200 kB while its character filters run.
 TOKENS_AT_ONCE = 256
 
 
@@ -28,41 +28,41 @@ _caches: "WeakSet[TokenCache]" = WeakSet()
 
 
 class TokenCache:
-    """The least recently used tokens make room for new ones."""
+    """Caches token vectors; the least recently used ones are evicted."""
 
     def __init__(self, reader: Reader, speller: Speller, *, size: int) -> None:
         self.reader = reader
         self._speller = speller
         self.size = size
-        self._places: OrderedDict[str, int] = OrderedDict()
+        self._rows: OrderedDict[str, int] = OrderedDict()
         self._free: list[int] = []
         self._lock = Lock()  # a server's threads share one table
         _caches.add(self)
         self._vectors = self._encode([], with_markers=True)  # (2 + capacity, D)
 
     def find(self, sentences: Sequence[Sequence[str]]) -> Tensor:
-        """Return the flat (N, D) vectors of the sentences' tokens, markers around each."""
+        """Return the flat (N, D) token vectors of the sentences, with markers around each one."""
         with self._lock:
             return self._find(sentences)
 
     def _find(self, sentences: Sequence[Sequence[str]]) -> Tensor:
-        wanted = dict.fromkeys(chain.from_iterable(sentences))
+        distinct = dict.fromkeys(chain.from_iterable(sentences))
         missing = []
-        known, move_to_end = self._places, self._places.move_to_end
-        for token in wanted:
+        known, move_to_end = self._rows, self._rows.move_to_end
+        for token in distinct:
             if token in known:
                 move_to_end(token)
             else:
                 missing.append(token)
-        self._make_room(len(wanted))
+        self._make_room(len(distinct))
         for start in range(0, len(missing), TOKENS_AT_ONCE):
             self._add(missing[start : start + TOKENS_AT_ONCE])
-        return _take_rows(self._vectors, place_tokens(sentences, self._places))
+        return _take_rows(self._vectors, place_tokens(sentences, self._rows))
 
     def clear(self) -> None:
-        """Forget all tokens; needed when the encoder's weights have changed."""
+        """Remove all tokens; needed when the encoder's weights have changed."""
         with self._lock:
-            self._places.clear()
+            self._rows.clear()
             self._free.clear()
             self._vectors = self._encode([], with_markers=True)
 
@@ -75,39 +75,39 @@ class TokenCache:
         _caches.add(self)
 
     def reset_after_fork(self) -> None:
-        """Take a new lock: the threads that had or awaited the old one are not in this process.
+        """Replace the lock, because the threads that held or awaited it are not in this process.
 
-        A lock that looks free may not be: a thread that has got it marks it as locked only when it
-        has the interpreter's lock too. But then that thread has not changed the table yet.
+        A lock that looks free may have been taken: a thread marks it as locked only once it also
+        has the GIL. But then that thread has not changed the table yet.
         """
         was_locked = self._lock.locked()
         self._lock = Lock()
-        if was_locked:  # the table may be half changed
-            self._places.clear()
+        if was_locked:  # the table may be half updated
+            self._rows.clear()
             self._free = list(range(NUM_MARKERS, len(self._vectors)))
 
-    def _make_room(self, num_wanted: int) -> None:
-        """Grow the table to its size, or further for a batch of more distinct tokens than that."""
+    def _make_room(self, num_tokens: int) -> None:
+        """Grow the table up to `size`, or more if one batch has more distinct tokens."""
         capacity = len(self._vectors) - NUM_MARKERS
-        if num_wanted + len(self._places) <= capacity:
+        if num_tokens + len(self._rows) <= capacity:
             return
-        wanted = min(max(2 * capacity, num_wanted + len(self._places), 256), self.size)
-        wanted = max(wanted, num_wanted)
-        if wanted > capacity:
-            grown = self._vectors.new_empty((NUM_MARKERS + wanted, self._vectors.shape[1]))
+        new_capacity = min(max(2 * capacity, num_tokens + len(self._rows), 256), self.size)
+        new_capacity = max(new_capacity, num_tokens)
+        if new_capacity > capacity:
+            grown = self._vectors.new_empty((NUM_MARKERS + new_capacity, self._vectors.shape[1]))
             grown[: len(self._vectors)] = self._vectors
             self._vectors = grown
             self._free += range(NUM_MARKERS + capacity, len(grown))
 
     def _add(self, tokens: list[str]) -> None:
-        vectors = self._encode(tokens)  # first: interrupted here, the table is still right
+        vectors = self._encode(tokens)  # first, so that an interrupt here leaves the table intact
         while len(self._free) < len(tokens):
-            # Tokens of this batch were moved to the end, so the first is not one of them.
-            self._free.append(self._places.popitem(last=False)[1])
-        places = self._free[: -len(tokens) - 1 : -1]  # from the end, as they are taken below
-        _put_rows(self._vectors, torch.tensor(places), vectors)
+            # Tokens of this batch were moved to the end, so the first one is not among them.
+            self._free.append(self._rows.popitem(last=False)[1])
+        rows = self._free[: -len(tokens) - 1 : -1]  # from the end, in the order of pop() below
+        _put_rows(self._vectors, torch.tensor(rows), vectors)
         for token in tokens:
-            self._places[token] = self._free.pop()
+            self._rows[token] = self._free.pop()
 
     @torch.inference_mode()
     def _encode(self, tokens: list[str], *, with_markers: bool = False) -> Tensor:
@@ -115,25 +115,25 @@ class TokenCache:
         return self.reader.encode(ids.to(self.reader.device))
 
 
-# On the CPU by numpy: torch shares such small copies out to its threads, and where another program
-# has a core, they wait for each other for milliseconds.
-def _take_rows(table: Tensor, places: Tensor) -> Tensor:
-    """Return table[places]."""
+# On the CPU we use numpy. torch splits even such small copies among its threads, and if another
+# program uses a core, they wait for each other for milliseconds.
+def _take_rows(table: Tensor, rows: Tensor) -> Tensor:
+    """Return table[rows]."""
     if table.device.type != "cpu":
-        return table.index_select(0, places.to(table.device))
-    return torch.from_numpy(_as_bytes(table).take(places.numpy(), axis=0)).view(table.dtype)
+        return table.index_select(0, rows.to(table.device))
+    return torch.from_numpy(_as_bytes(table).take(rows.numpy(), axis=0)).view(table.dtype)
 
 
-def _put_rows(table: Tensor, places: Tensor, rows: Tensor) -> None:
-    """Set table[places]."""
+def _put_rows(table: Tensor, rows: Tensor, vectors: Tensor) -> None:
+    """Set table[rows] to `vectors`."""
     if table.device.type != "cpu":
-        table[places.to(table.device)] = rows
+        table[rows.to(table.device)] = vectors
     else:
-        _as_bytes(table)[places.numpy()] = _as_bytes(rows.contiguous())
+        _as_bytes(table)[rows.numpy()] = _as_bytes(vectors.contiguous())
 
 
 def _as_bytes(table: Tensor) -> NDArray[np.uint8]:
-    """Return the same memory for numpy, which has no bfloat16."""
+    """Return a view of the same memory as bytes, because numpy has no bfloat16."""
     return table.view(torch.uint8).numpy()
 
 

@@ -11,7 +11,7 @@ from elmore.read.batches import chain_documents, cut_windows
 from elmore.read.engine import Chain, Engine, ReadBatch
 from elmore.text.batches import Tokens, refuse_string
 
-# Batches are cut from windows of this many, so that sentences of like length meet.
+# Windows have this many batches, so that sentences of similar length share a batch.
 BATCHES_IN_WINDOW = 4
 
 _Vectors = TypeVar("_Vectors")
@@ -19,7 +19,7 @@ _Vectors = TypeVar("_Vectors")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SentenceWindow(Generic[_Vectors]):
-    """A stretch of the input with its vectors, and the LSTM state after it."""
+    """Consecutive sentences, their vectors, and the LSTM state after them."""
 
     sentences: list[Tokens]
     vectors: list[_Vectors]
@@ -27,9 +27,9 @@ class SentenceWindow(Generic[_Vectors]):
 
 
 class WindowedReading(Generic[_Vectors]):
-    """How to read: `finish` makes what is wanted of each sentence of a batch.
+    """Reads sentences in order; `finish` computes the result for each sentence of a batch.
 
-    `empty` stands for sentences without tokens.
+    `empty` is the result for sentences without tokens.
     """
 
     def __init__(
@@ -55,17 +55,17 @@ class WindowedReading(Generic[_Vectors]):
         state: BiLMState | None = None,
         num_before: int = 0,
     ) -> Iterator[SentenceWindow[_Vectors]]:
-        """Read sentences in order, from `state` after `num_before` of them if given.
+        """Read sentences in order, starting from `state` after `num_before` earlier sentences.
 
         Under policy `document` an empty sentence ends a document. Under policy `stream` sentence k
-        continues row k modulo `rows`, and an empty one is read as a pair of markers.
+        continues row k modulo `rows`, and an empty sentence is read as a pair of markers.
         """
         if not isinstance(rows, int) or rows < 1:
-            raise ConfigError(f"rows is {rows!r}; give a whole number from 1")
+            raise ConfigError(f"rows is {rows!r}; give a whole number of at least 1")
         max_tokens, group = self._engine.tokens_per_batch * BATCHES_IN_WINDOW, 1
         if self._policy is StatePolicy.STREAM:
-            # One sentence per row: the next of a row waits for it anyway, and the state must not
-            # run ahead of who reads the vectors.
+            # One sentence per row: the next one in a row depends on it anyway, and the state must
+            # not be ahead of the vectors that were yielded.
             max_tokens, group = 1, rows
         checked = self._check(sentences, num_before=num_before)
         for window in cut_windows(checked, max_tokens=max_tokens, multiple_of=group):
@@ -90,7 +90,7 @@ class WindowedReading(Generic[_Vectors]):
     def _read_documents(
         self, window: list[Tokens], state: BiLMState | None
     ) -> tuple[dict[int, _Vectors], BiLMState]:
-        """Read documents side by side; the first continues from `state`, the last may go on."""
+        """Read documents in parallel, the first from `state`; also return the last one's state."""
         chains = [
             Chain((number, window[number]) for number in document)
             for document in chain_documents(window)
@@ -103,7 +103,7 @@ class WindowedReading(Generic[_Vectors]):
     def _read_rows(
         self, window: list[Tokens], state: BiLMState | None, *, rows: int
     ) -> tuple[dict[int, _Vectors], BiLMState]:
-        """Read rows side by side, each from where it was left; the window has one per row."""
+        """Continue the rows in parallel; the window has one sentence per row."""
         memory = RowMemory()
         if state is not None:
             memory.keep(state)
@@ -117,7 +117,7 @@ class WindowedReading(Generic[_Vectors]):
         return vectors, memory.recall(self._engine.initial_state(rows))
 
     def _run(self, chains: Iterable[Chain]) -> dict[int, _Vectors]:
-        """Return what was made of each sentence, by its number."""
+        """Return the result for each sentence, by its number."""
         found: dict[int, _Vectors] = {}
         for numbers, vectors in self._engine.run(
             chains, lambda batch: (batch.numbers, self._finish(batch))

@@ -1,1 +1,1 @@
-"""Text into sentences of tokens: from files or strings, without changing a character."""
+"""Split text from files or strings into sentences and tokens, without changing a character."""

@@ -1,6 +1,6 @@
-"""Sentences as the network reads them: distinct tokens spelled once, and where each one stands.
+"""Batches for the network: ids of the distinct tokens, and the index of each token among them.
 
-Shapes: B sentences, N their tokens in all (markers included), U distinct tokens, C characters.
+Shapes: B sentences, N tokens in total (with markers), U distinct tokens, C characters.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,7 +19,7 @@ from elmore.text.vocabulary import WordLookup
 Tokens = Sequence[str]
 Document = Sequence[Tokens]
 
-# The markers have the first two places among the distinct tokens of every batch.
+# In every batch, the markers are the first two distinct tokens.
 BEGIN, END = 0, 1
 NUM_MARKERS = 2
 
@@ -32,7 +32,7 @@ class TokenIds:
     word_ids: Tensor | None  # (U,) int64
 
     def to(self, device: torch.device | str) -> "TokenIds":
-        """Copy to where the network is."""
+        """Copy to a device."""
         return TokenIds(
             char_ids=None if self.char_ids is None else self.char_ids.to(device),
             word_ids=None if self.word_ids is None else self.word_ids.to(device),
@@ -41,14 +41,14 @@ class TokenIds:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Batch:
-    """Sentences one after another, markers included; there is no padding to go wrong."""
+    """Sentences one after another, with markers and without padding."""
 
     tokens: TokenIds
-    positions: Tensor  # (N,) int64, each token's place among the distinct ones
-    lengths: Tensor  # (B,) int64, on the CPU: they steer the computation
+    positions: Tensor  # (N,) int64, each token's index among the distinct tokens
+    lengths: Tensor  # (B,) int64, always on the CPU: they control the computation
 
     def to(self, device: torch.device | str) -> "Batch":
-        """Copy to where the network is."""
+        """Copy to a device."""
         return Batch(
             tokens=self.tokens.to(device),
             positions=self.positions.to(device),
@@ -57,14 +57,14 @@ class Batch:
 
 
 class Speller:
-    """Turn tokens into ids by their characters, by a word list, or by both."""
+    """Convert tokens to char ids, word ids or both."""
 
     def __init__(self, *, alphabet: Alphabet | None, words: WordLookup | None) -> None:
         self.alphabet = alphabet
         self.words = words
 
     def spell(self, tokens: Iterable[str], *, with_markers: bool = False) -> TokenIds:
-        """Return the ids of `tokens`, after those of the two markers if asked for."""
+        """Return the ids of `tokens`, preceded by the two markers if `with_markers`."""
         tokens = list(tokens)
         return TokenIds(
             char_ids=self._char_ids(tokens, with_markers=with_markers),
@@ -91,42 +91,42 @@ def make_batch(sentences: Sequence[Sequence[str]], speller: Speller) -> Batch:
     """Put markers around each sentence and spell each distinct token once."""
     for sentence in sentences:
         refuse_string(sentence)
-        parse_sentence(sentence)  # refuses what is not tokens
+        parse_sentence(sentence)  # raises an error unless these are tokens
     distinct = dict.fromkeys(chain.from_iterable(sentences))
-    places = {token: place for place, token in enumerate(distinct, start=NUM_MARKERS)}
+    indices = {token: index for index, token in enumerate(distinct, start=NUM_MARKERS)}
     lengths = [len(sentence) + NUM_MARKERS for sentence in sentences]
     return Batch(
         tokens=speller.spell(distinct, with_markers=True),
-        positions=place_tokens(sentences, places),
+        positions=place_tokens(sentences, indices),
         lengths=torch.tensor(lengths, dtype=torch.int64),
     )
 
 
 def make_batch_of_ids(char_ids: Tensor, speller: Speller) -> Batch:
-    """Read padded (B, T, C) character ids as AllenNLP's `batch_to_ids` gives them.
+    """Make a batch of padded (B, T, C) character ids from AllenNLP's `batch_to_ids`.
 
-    Ids are 1 above those of the alphabet, so that 0 is free for padding. Markers are put around
-    each sentence.
+    These ids are 1 higher than the alphabet's, because 0 is padding. Markers are added around each
+    sentence.
     """
     if speller.alphabet is None or speller.words is not None:
-        raise DataError("this model reads words, not characters alone; give it lists of tokens")
+        raise DataError("this model needs words, not only character ids; give lists of tokens")
     width = speller.alphabet.max_chars
     if char_ids.dim() != 3 or char_ids.shape[2] != width or char_ids.is_floating_point():
         raise DataError(
-            f"got numbers of shape {tuple(char_ids.shape)} and type {char_ids.dtype} where "
-            f"character ids (sentences, tokens, {width}) were expected"
+            f"expected integer character ids of shape (sentences, tokens, {width}), got "
+            f"{char_ids.dtype} of shape {tuple(char_ids.shape)}"
         )
     ids = char_ids.detach().cpu()
     mask = (ids > 0).any(dim=2)
     lengths = mask.sum(dim=1)
     if not torch.equal(mask, torch.arange(ids.shape[1]) < lengths[:, None]):
-        raise DataError("a token stands after padding; put the padding at the end of a sentence")
+        raise DataError("there is a token after padding; put padding at the end of a sentence")
     distinct, positions = torch.unique(ids[mask] - 1, dim=0, return_inverse=True)
     num_units = speller.alphabet.num_units
     if len(distinct) and not 0 <= int(distinct.min()) <= int(distinct.max()) < num_units:
         raise DataError(
-            f"character ids inside a token must be from 1 to {num_units}; give those that "
-            "batch_to_ids makes"
+            f"character ids inside a token must be from 1 to {num_units}; use the output of "
+            "batch_to_ids"
         )
     markers = speller.spell([], with_markers=True).char_ids
     assert markers is not None
@@ -141,20 +141,20 @@ def make_batch_of_ids(char_ids: Tensor, speller: Speller) -> Batch:
     )
 
 
-def place_tokens(sentences: Sequence[Sequence[str]], places: Mapping[str, int]) -> Tensor:
-    """Return (N,) each token's place in a table, with markers around every sentence."""
+def place_tokens(sentences: Sequence[Sequence[str]], indices: Mapping[str, int]) -> Tensor:
+    """Return the (N,) index of each token, with markers around every sentence."""
     positions: list[int] = []
     for sentence in sentences:
         positions.append(BEGIN)
-        positions.extend(map(places.__getitem__, sentence))
+        positions.extend(map(indices.__getitem__, sentence))
         positions.append(END)
-    # torch.tensor would take five times as long.
+    # Five times faster than torch.tensor.
     return torch.from_numpy(np.fromiter(positions, np.int64, count=len(positions)))
 
 
 def refuse_string(sentence: Sequence[str]) -> None:
-    """Refuse text where tokens are wanted; it would be read letter by letter."""
+    """Raise an error for a string instead of tokens; it would be read letter by letter."""
     if isinstance(sentence, str | bytes):
         raise DataError(
-            f"got the text {sentence!r:.40} where a list of tokens was wanted; split it first"
+            f"expected a list of tokens, got the string {sentence!r:.40}; split it first"
         )

@@ -1,6 +1,6 @@
-"""Spell a token as numbers: UTF-8 bytes as bilm-tf, or Unicode characters as ELMoForManyLangs.
+"""Convert tokens to char ids: UTF-8 bytes (bilm-tf) or Unicode characters (ELMoForManyLangs).
 
-Ids follow the published weights to the byte; changing them makes those weights unusable.
+Published weights depend on every id, so the ids must not change.
 Shapes: U tokens, C characters.
 """
 
@@ -17,34 +17,34 @@ Ids = NDArray[np.int64]
 BEGIN_SENTENCE, END_SENTENCE, BEGIN_TOKEN, END_TOKEN, FILLER = 256, 257, 258, 259, 260
 NUM_BYTE_UNITS = 261
 SENTENCE_MARKS = {"<S>": BEGIN_SENTENCE, "</S>": END_SENTENCE}
-# What a list of characters must have beside the characters.
+# Entries that a character list must contain in addition to the characters.
 CHARACTER_MARKS = ("<oov>", "<bos>", "<eos>", "<bow>", "<eow>", "<pad>")
 
 
 class Alphabet(Protocol):
-    """Spells tokens, and the two marks around a sentence, in `max_chars` ids each."""
+    """Converts tokens, and the two sentence markers, to `max_chars` ids each."""
 
     max_chars: int
     num_units: int
 
     def spell(self, token: str) -> Ids:
-        """Return the ids of a token; what does not fit is cut."""
+        """Return the char ids of a token, truncated to `max_chars`."""
 
     def spell_all(self, tokens: Sequence[str]) -> Ids:
-        """Return (U, C) the ids of each token; many at once take a tenth of the time."""
+        """Return the (U, C) char ids of many tokens; ten times faster than one by one."""
 
     def spell_begin(self) -> Ids:
-        """Return the ids of the mark before a sentence."""
+        """Return the ids of the marker before a sentence."""
 
     def spell_end(self) -> Ids:
-        """Return the ids of the mark after a sentence."""
+        """Return the ids of the marker after a sentence."""
 
 
 class ByteAlphabet:
-    """One id a UTF-8 byte; no list to keep, so no token is unknown.
+    """One id per UTF-8 byte; there is no character list, so no token is unknown.
 
-    A lone surrogate has no UTF-8 form and is left out, as the published models' programs do.
-    The tokens `<S>` and `</S>` are the marks of a sentence, as they are there.
+    As in bilm-tf, lone surrogates are dropped because they have no UTF-8 form, and the tokens
+    `<S>` and `</S>` are sentence markers.
 
     >>> ByteAlphabet(max_chars=7).spell("hé!!!").tolist()
     [258, 104, 195, 169, 33, 33, 259]
@@ -58,17 +58,17 @@ class ByteAlphabet:
         self.splits_characters = splits_characters
 
     def spell(self, token: str) -> Ids:
-        """Return the ids of a token; what does not fit is cut."""
+        """Return the char ids of a token, truncated to `max_chars`."""
         return self.spell_all([token])[0]
 
     def spell_all(self, tokens: Sequence[str]) -> Ids:
-        """Return (U, C) the ids of each token; many at once take a tenth of the time."""
+        """Return the (U, C) char ids of many tokens; ten times faster than one by one."""
         room = self.max_chars - 2
         contents = [token.encode("utf-8", "ignore") for token in tokens]
         contents = [text if len(text) <= room else self._cut(text, room) for text in contents]
-        places = [place for place, token in enumerate(tokens) if token in SENTENCE_MARKS]
-        for place in places:
-            contents[place] = b"?"  # one unit, but no byte: it is put in below
+        markers = [index for index, token in enumerate(tokens) if token in SENTENCE_MARKS]
+        for index in markers:
+            contents[index] = b"?"  # one placeholder byte; its id is set below
         ids = _frame(
             np.frombuffer(b"".join(contents), dtype=np.uint8),
             [len(content) for content in contents],
@@ -77,15 +77,15 @@ class ByteAlphabet:
             end=END_TOKEN,
             filler=FILLER,
         )
-        ids[places, 1] = [SENTENCE_MARKS[tokens[place]] for place in places]
+        ids[markers, 1] = [SENTENCE_MARKS[tokens[index]] for index in markers]
         return ids
 
     def spell_begin(self) -> Ids:
-        """Return the ids of the mark before a sentence."""
+        """Return the ids of the marker before a sentence."""
         return self.spell("<S>")
 
     def spell_end(self) -> Ids:
-        """Return the ids of the mark after a sentence."""
+        """Return the ids of the marker after a sentence."""
         return self.spell("</S>")
 
     def _cut(self, content: bytes, room: int) -> bytes:
@@ -96,27 +96,27 @@ class ByteAlphabet:
 
 
 class CharacterAlphabet:
-    """One id a Unicode character of a list; a character outside it is `<oov>`.
+    """One id per Unicode character in a list; other characters become `<oov>`.
 
-    The marks around a token are swapped: `<eow>` begins it and `<bow>` ends it. The published
-    models were trained so. The tokens `<bos>` and `<eos>` are the marks of a sentence.
+    The marks around a token are swapped: it starts with `<eow>` and ends with `<bow>`, because
+    the published models were trained that way. The tokens `<bos>` and `<eos>` are sentence markers.
     """
 
     def __init__(self, ids: Mapping[str, int], *, max_chars: int) -> None:
         for needed in CHARACTER_MARKS:
             if needed not in ids:
-                raise ModelError(f"the model's list of characters lacks {needed!r}; get it again")
+                raise ModelError(f"the model's character list lacks {needed!r}; download it again")
         self.max_chars = max_chars
         self.num_units = len(ids)
         self._ids = dict(ids)
         self._unknown = ids["<oov>"]
 
     def spell(self, token: str) -> Ids:
-        """Return the ids of a token; what does not fit is cut."""
+        """Return the char ids of a token, truncated to `max_chars`."""
         return self.spell_all([token])[0]
 
     def spell_all(self, tokens: Sequence[str]) -> Ids:
-        """Return (U, C) the ids of each token; many at once take a tenth of the time."""
+        """Return the (U, C) char ids of many tokens; ten times faster than one by one."""
         room = self.max_chars - 2
         contents = [(token,) if token in ("<bos>", "<eos>") else token[:room] for token in tokens]
         find, unknown = self._ids.get, self._unknown
@@ -130,11 +130,11 @@ class CharacterAlphabet:
         )
 
     def spell_begin(self) -> Ids:
-        """Return the ids of the mark before a sentence."""
+        """Return the ids of the marker before a sentence."""
         return self.spell("<bos>")
 
     def spell_end(self) -> Ids:
-        """Return the ids of the mark after a sentence."""
+        """Return the ids of the marker after a sentence."""
         return self.spell("<eos>")
 
 
@@ -147,7 +147,7 @@ def _frame(
     end: int,
     filler: int,
 ) -> Ids:
-    """Put marks around each token's part of `content`; return (U, C)."""
+    """Split `content` into tokens of these lengths and put marks around each; return (U, C)."""
     num_units = np.array(lengths, np.int64)
     ids = np.full((len(lengths), max_chars), filler, np.int64)
     ids[:, 0] = begin

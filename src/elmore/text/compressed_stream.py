@@ -1,7 +1,7 @@
-"""Read .gz, .xz, .bz2 and .zst files as streams, whole: neither cut short nor with bytes behind.
+"""Stream .gz, .xz, .bz2 and .zst files; truncated files and trailing bytes are errors.
 
-Python's own readers of .xz and .bz2 stop without a word at bytes that are not theirs, and
-zstandard's does not notice a file that ends too early.
+Python's own .xz and .bz2 readers silently stop at foreign bytes, and zstandard's does not notice
+a truncated file.
 """
 
 import bz2
@@ -15,42 +15,42 @@ from typing import Any, BinaryIO, Protocol
 from elmore.errors import MissingExtraError
 
 _READ_BYTES = 1 << 14
-# Four bytes of zstd can stand for a block of 128 kB.
+# Four bytes of zstd can expand to a block of 128 kB.
 _ZSTD_BYTES = 1 << 8
 _BUFFER_BYTES = 1 << 16
-# Files packed with a long window are common among corpora; zstd itself caps it at 2 GB.
+# Corpora are often compressed with a long window; zstd itself limits it to 2 GB.
 _MAX_WINDOW_BYTES = 1 << 31
 
 
 class _Member(Protocol):
-    """One of the compressed parts that a file consists of, as bz2 and lzma have it."""
+    """One compressed member of a file, with the interface of bz2 and lzma decompressors."""
 
     @property
     def eof(self) -> bool:
-        """Whether its end mark has been read."""
+        """Whether the end mark was read."""
 
     @property
     def needs_input(self) -> bool:
-        """Whether it has nothing more to give without more bytes."""
+        """Whether more input is needed to produce output."""
 
     @property
     def unused_data(self) -> bytes:
-        """Bytes that came after its end mark."""
+        """Bytes after the end mark."""
 
     def decompress(self, data: bytes, max_length: int) -> bytes:
-        """Take bytes; return what they give, no more than `max_length`."""
+        """Take compressed bytes; return at most `max_length` decompressed bytes."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Format:
     make_member: Callable[[], _Member]
-    starts: tuple[bytes, ...]  # every member has one of them
-    may_be_padded: bool = False  # with zeros, between members and behind the last
+    starts: tuple[bytes, ...]  # every member starts with one of them
+    may_be_padded: bool = False  # with zeros, between members and after the last
     may_be_empty: bool = False
 
 
 def open_compressed(file: BinaryIO, *, suffix: str) -> BinaryIO:
-    """Return a stream of what `file` holds, decompressed; `suffix` tells how it is packed."""
+    """Return a stream of the decompressed data of `file`; `suffix` names the format."""
     if suffix == ".zst":
         _import_zstandard()  # before anything is read
     return io.BufferedReader(_MemberStream(file, FORMATS[suffix]), _BUFFER_BYTES)
@@ -79,7 +79,7 @@ class _MemberStream(io.RawIOBase):
                 return len(data)
 
     def _begin_member(self) -> bool:
-        """Get ready for the next member; return False at the end of the file."""
+        """Start the next member; return False at the end of the file."""
         longest = max(map(len, self._form.starts))
         while True:
             if self._has_members and self._form.may_be_padded:
@@ -97,8 +97,8 @@ class _MemberStream(io.RawIOBase):
         return True
 
     def _decompress(self, max_length: int) -> bytes:
-        """Return some of what the member holds; b"" where more bytes are needed, or it ends."""
-        assert self._member is not None, "a member has begun"
+        """Return some data of the member; b"" if it needs more input or has ended."""
+        assert self._member is not None, "no member was started"
         member, is_file_over = self._member, False
         if member.needs_input and not self._compressed:
             self._compressed = self._file.read(_READ_BYTES)
@@ -111,7 +111,7 @@ class _MemberStream(io.RawIOBase):
             self._compressed = member.unused_data + self._compressed
             self._member = None
         elif is_file_over and not data:
-            raise EOFError("the compressed data end before their end mark")
+            raise EOFError("the compressed data ends without its end mark")
         return data
 
 
@@ -138,7 +138,7 @@ class _GzipMember:
 
 
 class _ZstdMember:
-    """zstandard's decompressor, which gives all it can at once, and so gets few bytes at a time."""
+    """zstandard's decompressor; its output is unbounded, so it gets few bytes at a time."""
 
     def __init__(self) -> None:
         self._library = _import_zstandard()
@@ -192,7 +192,7 @@ FORMATS = {
     ".bz2": _Format(make_member=bz2.BZ2Decompressor, starts=(b"BZh",)),
     ".zst": _Format(
         make_member=_ZstdMember,
-        # Sixteen marks are of frames to be skipped.
+        # 16 of the magic numbers mark skippable frames.
         starts=(
             b"\x28\xb5\x2f\xfd",
             *(bytes([first]) + b"\x2a\x4d\x18" for first in range(80, 96)),

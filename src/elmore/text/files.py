@@ -1,4 +1,4 @@
-"""Read sentences of tokens from text files, as a stream, in memory that does not grow."""
+"""Stream tokenized sentences from text files of any size, in constant memory."""
 
 import codecs
 import glob
@@ -19,9 +19,10 @@ from elmore.text.language import Language
 from elmore.text.sentences import split_sentences
 from elmore.text.tokens import split_tokens
 
-# Text that waits for the end of its sentence may grow to this, and then is cut.
+# Text without a sentence end is buffered up to this size, then cut.
 MAX_PENDING_CHARS = 2**20
-# A line that is read whole, over a million tokens; a few compressed bytes can hold far longer ones.
+# The longest line that is read whole: over a million tokens. A few compressed bytes can expand to
+# far longer ones.
 MAX_LINE_BYTES = 2**23
 MAX_TOKEN_CHARS = 2**16
 
@@ -31,40 +32,40 @@ _NEW_DOCUMENT = re.compile(r"#\s*newdoc\b")
 
 
 class TextForm(StrEnum):
-    """How a file holds its sentences."""
+    """How sentences are stored in a file."""
 
     RAW = "raw"
-    """Plain text; a line break ends a sentence, a blank line a document."""
+    """Plain text; a line break ends a sentence, a blank line ends a document."""
 
     WRAPPED = "wrapped"
-    """Plain text whose lines were broken to fit a width; a blank line ends a paragraph."""
+    """Plain text with lines wrapped to some width; a blank line ends a paragraph."""
 
     TOKENIZED = "tokenized"
-    """One sentence a line, its tokens separated by tabs or else by spaces."""
+    """One sentence per line; tokens are separated by tabs if there are any, else by spaces."""
 
     CONLLU = "conllu"
-    """Universal Dependencies' columns, one word a line."""
+    """Universal Dependencies' columns, one word per line."""
 
 
-# Of these forms, a very long line is read in pieces.
+# Forms whose very long lines are read in pieces.
 _CUT_LINES = (TextForm.RAW, TextForm.WRAPPED)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BadBytes:
-    """Bytes of one line (or of a piece of a very long one) that are not UTF-8."""
+    """Bytes that are not UTF-8, in one line or in one piece of a very long line."""
 
     line_number: int
-    byte: int  # the first of them
-    count: int  # how many U+FFFD stand for them
+    byte: int  # the first bad byte
+    count: int  # how many U+FFFD replace the bad bytes
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Excerpt:
-    """Bytes out of a file: whole lines, but for a line too long to be held at once."""
+    """Part of a file: whole lines, except for a line too long to hold in memory."""
 
     data: bytes
-    name: str  # of the file, for messages
+    name: str  # of the file, for error messages
     first_line: int = 1
     starts_file: bool = True
     continues_line: bool = False
@@ -72,7 +73,7 @@ class Excerpt:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Piece:
-    """A line, or a part of one that is very long."""
+    """A line, or a part of a very long line."""
 
     text: str
     line_number: int
@@ -80,7 +81,7 @@ class _Piece:
 
 
 def guess_form(path: Path) -> TextForm:
-    """Tell the form from the file's name; what is not CoNLL-U is taken for plain text."""
+    """Guess the form from the file's name: CoNLL-U or plain text."""
     suffixes = [suffix.lower() for suffix in path.suffixes]
     if suffixes and suffixes[-1] in FORMATS:
         suffixes.pop()
@@ -96,8 +97,8 @@ def read_sentences(
 ) -> Iterator[list[str]]:
     """Yield each sentence's tokens; an empty list ends a document (or is a blank tokenized line).
 
-    The file is opened when the first sentence is asked for, and closed after the last; `on_bytes`
-    hears how far into it, compressed or not, the reading has come.
+    The file is opened when the first sentence is requested and closed after the last. `on_bytes`
+    is called with the current position in the file (of a compressed file: in compressed bytes).
     """
     name = find_name(source)
     form = TextForm(form)
@@ -122,11 +123,11 @@ def read_excerpt(
     language: Language = Language.EN,
     on_bad_bytes: Callable[[BadBytes], None] | None = None,
 ) -> Iterator[list[str]]:
-    """Yield each sentence's tokens; empty lists, one or more, wherever a document ends.
+    """Yield each sentence's tokens, and one or more empty lists wherever a document ends.
 
-    Unlike a whole file's, an excerpt's may come first or last: its first sentence may go on with
-    the document of the excerpt before. With `on_bad_bytes`, U+FFFD stands for bytes that are not
-    UTF-8; without it they are refused.
+    Unlike for a whole file, an empty list may come first or last, because a document can span
+    excerpts. With `on_bad_bytes`, bytes that are not UTF-8 are replaced with U+FFFD; without it
+    they raise an error.
     """
     pieces = _read_pieces(
         io.BytesIO(excerpt.data),
@@ -142,20 +143,20 @@ def read_excerpt(
 
 
 def find_files(patterns: Iterable[str]) -> list[Path]:
-    """Return the files that paths and patterns such as `texts/*.gz` name, each pattern's sorted."""
+    """Return the files that match paths and patterns such as `texts/*.gz`, sorted per pattern."""
     paths: list[Path] = []
     for pattern in patterns:
         is_path = glob.escape(pattern) == pattern or Path(pattern).exists()
         found = [pattern] if is_path else sorted(glob.glob(pattern, recursive=True))  # noqa: PTH207 (Path.glob takes no absolute pattern)
         files = [Path(name) for name in found if is_path or Path(name).is_file()]
         if not files:
-            raise DataError(f"no file fits {pattern!r}; check the pattern")
+            raise DataError(f"no file matches {pattern!r}; check the pattern")
         paths += files
     return paths
 
 
 def find_name(source: Path | BinaryIO) -> str:
-    """Return what an error message calls `source`."""
+    """Return the name of `source` for error messages."""
     if isinstance(source, Path):
         return str(source)
     name = getattr(source, "name", None)
@@ -164,7 +165,7 @@ def find_name(source: Path | BinaryIO) -> str:
 
 @contextmanager
 def open_text(source: Path | BinaryIO) -> Iterator[tuple[BinaryIO, BinaryIO]]:
-    """Give the file as it is, and its bytes decompressed if its name asks for that."""
+    """Open a file; yield it and a stream of its text, decompressed if its suffix says so."""
     with _open(source, name=find_name(source)) as file:
         suffix = source.suffix.lower() if isinstance(source, Path) else ""
         yield file, open_compressed(file, suffix=suffix) if suffix in FORMATS else file
@@ -179,11 +180,11 @@ def _open(source: Path | BinaryIO, *, name: str) -> AbstractContextManager[Binar
     except FileNotFoundError:
         raise DataError(f"there is no file {name}; check its path") from None
     except IsADirectoryError:
-        raise DataError(f"{name} is a folder; name a file in it") from None
+        raise DataError(f"{name} is a folder; give a file in it") from None
     except PermissionError:
-        raise DataError(f"{name} may not be read by this user; change its permissions") from None
+        raise DataError(f"no permission to read {name}; change its permissions") from None
     except (OSError, ValueError) as error:
-        raise DataError(f"{name} cannot be opened ({error}); check its path") from None
+        raise DataError(f"cannot open {name} ({error}); check its path") from None
 
 
 def _split_pieces(
@@ -203,7 +204,7 @@ def _split_pieces(
 
 
 def _refuse_long_tokens(lines: Iterator[_Piece], *, form: TextForm, name: str) -> Iterator[_Piece]:
-    """Pass lines on unless a token is longer than any word, as where no line is of this form."""
+    """Yield the lines; raise an error at a token too long to be a word (the form may be wrong)."""
     for line in lines:
         if len(line.text) > MAX_TOKEN_CHARS:
             text = _drop_line_end(line.text)
@@ -214,15 +215,15 @@ def _refuse_long_tokens(lines: Iterator[_Piece], *, form: TextForm, name: str) -
                 raise DataError(
                     f"{name}, line {line.line_number}: a token has {num_chars:,} characters, the "
                     f"limit is {MAX_TOKEN_CHARS:,}; fix the line, or if the text is not {form}, "
-                    "say which form it has"
+                    "choose the right form"
                 )
         yield line
 
 
 def make_long_line_error(name: str, line_number: int) -> DataError:
-    """Return what to raise about a line that is too long to be read whole."""
+    """Return the error for a line that is too long to read whole."""
     return DataError(
-        f"{name}, line {line_number}: the line is longer than {MAX_LINE_BYTES:,} bytes, the limit; "
+        f"{name}, line {line_number}: the line is over the limit of {MAX_LINE_BYTES:,} bytes; "
         "break it up, or check that this is the right file and form"
     )
 
@@ -230,7 +231,7 @@ def make_long_line_error(name: str, line_number: int) -> DataError:
 def _watch(
     pieces: Iterator[_Piece], file: BinaryIO, on_bytes: Callable[[int], None]
 ) -> Iterator[_Piece]:
-    """Tell how far the reading has come."""
+    """Yield the pieces, and report the position in the file before each one."""
     for piece in pieces:
         on_bytes(file.tell())
         yield piece
@@ -252,7 +253,7 @@ def _read_pieces(
     while True:
         chunk = _read_line(stream, name=name, max_bytes=max_bytes)
         ends_line = chunk.endswith(b"\n")
-        is_final = ends_line or len(chunk) != max_bytes  # else a character may go on
+        is_final = ends_line or len(chunk) != max_bytes  # else a character may be cut
         if refuses_long_lines and not is_final:
             raise make_long_line_error(name, line_number)
         try:
@@ -271,7 +272,7 @@ def _read_pieces(
         if is_start and text:
             text = text.removeprefix("\ufeff")
             is_start = False
-        if text:  # a file of nothing but the mark has no lines
+        if text:  # a file with only a byte order mark has no lines
             yield _Piece(text=text, line_number=line_number, ends_line=ends_line)
         if not chunk:
             return
@@ -279,7 +280,7 @@ def _read_pieces(
 
 
 def read_bytes(stream: BinaryIO, num_bytes: int, *, name: str) -> bytes:
-    """Return the next `num_bytes` of a stream; fewer only where it ends."""
+    """Return the next `num_bytes` of a stream; fewer only at its end."""
     return _explain_damage(stream.read, num_bytes, name=name)
 
 
@@ -293,15 +294,15 @@ def _explain_damage(read: Callable[[int], bytes], num_bytes: int, *, name: str) 
         return read(num_bytes)
     except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
         raise DataError(
-            f"{name} cannot be read ({error}); if it is compressed, it is damaged, cut short "
-            "or wrongly named: copy it again"
+            f"cannot read {name} ({error}); if it is compressed, it is damaged, truncated or has "
+            "the wrong suffix: copy it again"
         ) from None
 
 
 def _drop_blank_line_end(pieces: Iterator[_Piece]) -> Iterator[_Piece]:
-    """Leave out the end of a line whose beginning was in another excerpt, if it is blank.
+    """Drop the rest of a line that started in the previous excerpt, if it is blank.
 
-    Taken for a blank line, it would end a document.
+    Otherwise it would count as a blank line and end a document.
     """
     for piece in pieces:
         if piece.text.strip():
@@ -311,7 +312,7 @@ def _drop_blank_line_end(pieces: Iterator[_Piece]) -> Iterator[_Piece]:
 
 
 def _join_lines(pieces: Iterator[_Piece], *, joint: str) -> Iterator[_Piece]:
-    """Make one line of the lines between blank lines."""
+    """Join the lines between blank lines into one line."""
     is_blank = True
     for piece in pieces:
         is_blank = is_blank and not piece.text.strip()
@@ -320,7 +321,7 @@ def _join_lines(pieces: Iterator[_Piece], *, joint: str) -> Iterator[_Piece]:
             continue
         if is_blank:
             yield replace(piece, text="\n")  # ends the paragraph
-            yield replace(piece, text="\n")  # is blank, and ends the document
+            yield replace(piece, text="\n")  # is blank, so it ends the document
         else:
             yield replace(piece, text=_drop_line_end(piece.text) + joint, ends_line=False)
         is_blank = True
@@ -352,7 +353,7 @@ def _split_lines(pieces: Iterator[_Piece], *, language: Language) -> Iterator[li
 
 
 def _take_rest(sentences: list[str], *, text: str) -> str:
-    """Take the last sentence of unfinished `text` off the list; if endless, only its last token."""
+    """Remove and return the unfinished last sentence; if too long, only its last token."""
     if not sentences:
         return ""
     rest = text[len(text.rstrip()) - len(sentences.pop()) :]
@@ -366,7 +367,7 @@ def _take_rest(sentences: list[str], *, text: str) -> str:
 
 
 def _collapse_breaks(sentences: Iterator[list[str]]) -> Iterator[list[str]]:
-    """Keep one empty list between documents, none before the first or after the last."""
+    """Keep one empty list between documents, and none before the first or after the last."""
     has_sentences = False
     is_break_due = False
     for sentence in sentences:
@@ -379,7 +380,7 @@ def _collapse_breaks(sentences: Iterator[list[str]]) -> Iterator[list[str]]:
 
 
 def split_tokenized(line: str) -> list[str]:
-    """Return the tokens of a tokenized line: tabs separate them if it has any, else spaces."""
+    """Return the tokens of a tokenized line, split at tabs if it has any, else at spaces."""
     line = _drop_line_end(line)
     return [token for token in line.split("\t" if "\t" in line else " ") if token]
 
@@ -403,7 +404,7 @@ def _read_conllu(pieces: Iterator[_Piece], *, name: str) -> Iterator[list[str]]:
 
 
 def _read_word(line: str, *, where: str) -> list[str]:
-    """Return the word of a CoNLL-U line, or nothing if the line holds none."""
+    """Return the word of a CoNLL-U line in a list, or an empty list if there is none."""
     if line.startswith("#"):
         return []
     columns = line.split("\t", maxsplit=2)
@@ -413,11 +414,11 @@ def _read_word(line: str, *, where: str) -> list[str]:
         if _WORD_ID.fullmatch(columns[0]) and columns[1]:
             return [columns[1]]
     raise DataError(
-        f"{where}: wanted the columns of CoNLL-U (a number, a tab, a word), got {line[:40]!r}; "
-        "mend the line, or if the file is not CoNLL-U, say which form it has"
+        f"{where}: expected CoNLL-U columns (a number, a tab, a word), got {line[:40]!r}; "
+        "fix the line, or if the file is not CoNLL-U, choose the right form"
     )
 
 
 def _drop_line_end(line: str) -> str:
-    """Return a line without its line break, and with any other whitespace."""
+    """Return a line without its line break; other whitespace is kept."""
     return line[:-2] if line.endswith("\r\n") else line.removesuffix("\n")

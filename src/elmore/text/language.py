@@ -1,13 +1,13 @@
-"""Which rules find the sentences and tokens of a text."""
+"""The languages with sentence and token rules."""
 
 from enum import StrEnum
 
 
 class Language(StrEnum):
-    """How a script shows where its words end."""
+    """Which rules split text into sentences and tokens."""
 
     EN = "en"
-    """English, and any script that puts spaces between words."""
+    """English, and any language written with spaces between words."""
 
     ZH = "zh"
-    """Chinese, whose words must be found."""
+    """Chinese, which needs word segmentation."""

@@ -1,6 +1,6 @@
-"""Split a sentence into tokens as the Penn Treebank does; published ELMo models read such tokens.
+"""Split a sentence into Penn Treebank tokens, which published ELMo models were trained on.
 
-No character is changed or lost: the tokens, joined, are the sentence without its whitespace.
+No character is changed or lost: joining the tokens gives the sentence without whitespace.
 """
 
 import re
@@ -16,14 +16,15 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-# These keep their period wherever they stand.
+# These always keep their period.
 _ABBREVIATIONS = _words("""
     Mr Mrs Ms Messrs Mme Mlle Dr Drs Prof Rev Hon Esq Jr Sr St Ste Mt Ft Sgt Lt Capt Cpt Cmdr Col
     Gen Adm Maj Gov Sen Sens Rep Reps Pres Inc Ltd Corp Co Cos Bros Dept Univ Assn Ave Blvd Rd Ph.D
     Ph.Ds M.Sc B.Sc Jan Feb Apr Aug Sept Sep Oct Nov Dec Tues Thur Thurs Ala Ariz Calif Colo Conn
     Fla Ga Ky Md Mich Minn Nev Okla Tenn Va Vt Wis etc vs viz cf al approx esp mr mrs ms dr jr sr
 """)
-# These are words too (so are single capitals): the last period of a sentence is the sentence's.
+# These can also be ordinary words, like single capitals. They keep their period only inside a
+# sentence; at its end, the period ends the sentence.
 _ABBREVIATIONS_INSIDE = _words("""
     Mon Tue Wed Thu Fri Sat Sun Mar Jun Jul Ark Ill Kan La Mass Mo Mont Ore Pa Tex Wash
     Attn ca c b d est ext ft lb lbs oz v
@@ -60,13 +61,13 @@ def split_tokens(sentence: str, *, language: Language = Language.EN) -> list[str
 
 
 def parse_sentence(sentence: str | Sequence[str], *, language: Language = Language.EN) -> list[str]:
-    """Return the tokens of a sentence; one already given as tokens is taken as it is."""
+    """Return the tokens of a sentence; a list of tokens is returned unchanged."""
     if isinstance(sentence, str):
         return split_tokens(sentence, language=language)
     if not isinstance(sentence, Sequence) or isinstance(sentence, bytes | bytearray | memoryview):
         raise DataError(
             f"a sentence must be a str or a list of str, got {type(sentence).__name__}; "
-            "decode bytes first, and pass each sentence on its own"
+            "decode bytes first, and pass sentences one at a time"
         )
     if set(map(type, sentence)) <= {str}:
         return list(sentence)
@@ -80,7 +81,7 @@ def parse_sentence(sentence: str | Sequence[str], *, language: Language = Langua
 
 
 def _find_last_word(chunks: list[str]) -> int:
-    """Return the position of the last chunk that is not a closing quote or bracket."""
+    """Return the index of the last chunk that is not a closing quote or bracket."""
     position = len(chunks) - 1
     while position > 0 and chunks[position] in _CLOSING:
         position -= 1
@@ -88,7 +89,7 @@ def _find_last_word(chunks: list[str]) -> int:
 
 
 def _split_chunk(chunk: str, *, following: str) -> list[str]:
-    """Take the period and the clitics from a word that does not keep them."""
+    """Split off the clitics and, unless it belongs to the word, the period."""
     word, period = chunk, []
     is_word_and_period = chunk[-1] == "." and chunk[-2:-1] not in ("", ".")
     if is_word_and_period and not _keeps_period(chunk[:-1], following=following):
@@ -97,7 +98,7 @@ def _split_chunk(chunk: str, *, following: str) -> list[str]:
 
 
 def _keeps_period(word: str, *, following: str) -> bool:
-    """Say whether the period after `word` is part of it; `following` is "" at the end."""
+    """Return whether the period belongs to `word`; `following` is "" at the end of a sentence."""
     if word in _ABBREVIATIONS or _INITIALS.fullmatch(word):
         return True
     if word in _ABBREVIATIONS_BEFORE_DIGITS:
@@ -107,7 +108,7 @@ def _keeps_period(word: str, *, following: str) -> bool:
 
 
 def _split_clitics(word: str) -> list[str]:
-    """Take "n't", "'s" and their like from the end of a word: "who'd've" gives who 'd 've."""
+    """Split clitics such as "n't" and "'s" off a word: "who'd've" gives who 'd 've."""
     clitics: list[str] = []
     while len(clitics) < _MAX_CLITICS:
         length = next((n for n in (3, 2) if word[-n:].lower() in _CLITICS), len(word))
@@ -119,39 +120,39 @@ def _split_clitics(word: str) -> list[str]:
 
 @cache
 def _chunk_pattern() -> re.Pattern[str]:
-    """Compile the rules, with shortcuts that give the same chunks three times as fast."""
+    """Compile the rules, with shortcuts that give the same chunks three times faster."""
     common = r"[A-Za-z0-9]++(?= |,(?!\d))|,(?= )|[^\W_]++(?= |,(?!\d))"
-    # The space is taken along, not passed over: at a space every rule would be tried, and fail.
+    # Consume the space as part of the match. Otherwise every rule would be tried at each space.
     return re.compile(f" ?({common}|{_chunk_rules()})")
 
 
 def _chunk_rules() -> str:
-    """Return the rules; the first that fits wins. A word takes its period and clitics along."""
-    # Repetitions are possessive, so that no text takes more than linear time. Those of groups are
-    # written as (?>...): in Python 3.11.0 to 3.11.4 possessive groups match wrongly.
-    # The class of attached characters is slow to try, so ASCII is turned away before it.
+    """Return the rules; the first match wins. A word includes its period and clitics."""
+    # Repetitions are possessive, so matching takes linear time on any text. Repeated groups are
+    # written as (?>...) because possessive groups match wrongly in Python 3.11.0 to 3.11.4.
+    # The class of attached characters is slow, so a lookahead rejects ASCII first.
     marks = rf"(?![\x00-\x7f])[{_attached_characters()}]++"
     attached = rf"(?>(?:{marks})?)"
     word = rf"(?>(?:[^\W_]++|{marks})+)"
     inner = r"[-‐‑'’·״_&@.]|\.-|(?<=\d)[,:/](?=\d)|\+(?=[\w.-]++@)"
     rules = (
-        # Addresses, without the punctuation that follows them.
+        # URLs and mail addresses, without trailing punctuation.
         r"(?:[hH][tT][tT][pP][sS]?://|[fF][tT][pP]://|mailto:|[wW]{3}\.)"
         r"[^\s<>\"]*[^\s<>\".,;:!?'’”)\]}»]",
-        # Emoticons that stand alone.
+        # Standalone emoticons.
         r"(?<!\S)[:;=][-']?[()DPp/|]++(?!\w)",
-        # Clitics that stand alone, shortened words and decades: 's 'em '90s
+        # Standalone clitics, shortened words and decades: 's 'em '90s
         rf"['’](?i:s|m|d|ll|re|ve|em|tis|twas|til|cause|bout|n['’]?|\d\ds?)(?!{word})",
-        # #tags and @names.
+        # Hashtags and @names.
         rf"[#@](?=[^\W\d])(?>(?:{word}|_)+)",
-        # Words and numbers, with the signs that may join their parts, and a period.
+        # Words and numbers, with the symbols that can join their parts, and a period.
         rf"(?:(?:(?<![^\s(])[-+−])?\.?(?=\d))?{word}(?>(?:(?:{inner}){word})*)(?:\.(?!\.))?",
-        # Runs of one sign.
+        # Runs of one symbol.
         r"[!?]++|_++|"
         + "|".join(rf"{re.escape(sign)}{{2,}}+" for sign in ".-*=~#$+<>/\\|^`'’…—–•"),
-        # A flag is two letters.
+        # A flag: two regional indicators.
         r"[\U0001f1e6-\U0001f1ff]{2}",
-        # A sign; an emoji may be several, held together by zero-width joiners.
+        # Any other symbol; an emoji can be several characters joined by zero-width joiners.
         rf"\S{attached}(?>(?:(?<=\u200d)[^\w\s]{attached})*)",
     )
     return f"(?:{'|'.join(rules)}){attached}"
@@ -159,20 +160,20 @@ def _chunk_rules() -> str:
 
 @cache
 def _attached_characters() -> str:
-    """Return, for a regex class, the marks, joiners and skin tones that attach to a character."""
-    # Unicode keeps combining and format characters in these ranges.
+    """Return the marks, joiners and skin tones that attach to a character, for a regex class."""
+    # All combining and format characters are in these ranges.
     code_points = [*range(0x80, 0x20000), *range(0xE0000, 0xE0200)]
     return "".join(chr(code) for code in code_points if _is_attached(chr(code)))
 
 
 def _is_attached(character: str) -> bool:
-    """Say whether `character` is a combining mark, a format character or a skin tone."""
+    """Return whether `character` is a combining mark, a format character or a skin tone."""
     kind = unicodedata.category(character)
     return kind[0] == "M" or kind == "Cf" or "\U0001f3fb" <= character <= "\U0001f3ff"
 
 
 def _split_chinese(sentence: str) -> list[str]:
-    """Return the words that jieba's dictionary finds, without whitespace."""
+    """Return the words that jieba finds, without whitespace."""
     try:
         import rjieba  # noqa: PLC0415 (optional)
     except ImportError:
@@ -184,12 +185,12 @@ def _split_chinese(sentence: str) -> list[str]:
     except UnicodeEncodeError as error:
         raise DataError(
             f"character {error.start} of a sentence is half of a surrogate pair "
-            f"(U+{ord(sentence[error.start]):X}); decode the text again, from its bytes"
+            f"(U+{ord(sentence[error.start]):X}); decode the text from its bytes again"
         ) from None
     return [token for piece in pieces for token in piece.split()]
 
 
 def _shorten(value: object) -> str:
-    """Return a representation that fits an error message."""
+    """Return a repr short enough for an error message."""
     text = repr(value)
     return text if len(text) <= 40 else text[:37] + "..."

@@ -1,4 +1,4 @@
-"""Lists of words or characters whose place is their id, kept one a line."""
+"""Vocabulary files: one word or character per line; the id is the line number, from 0."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -7,12 +7,12 @@ from elmore.errors import DataError, ModelError
 
 MAX_BYTES = 1 << 30
 
-# The names that bilm-tf's vocabularies give the sentence markers and words outside the list.
+# Sentence markers and unknown words in bilm-tf's vocabularies.
 BEGIN_WORD, END_WORD, UNKNOWN_WORD = "<S>", "</S>", "<UNK>"
 
 
 class WordLookup:
-    """Give each word its id; a word outside the list gets that of `unknown`."""
+    """Map words to ids; a word outside the vocabulary gets the id of `unknown`."""
 
     def __init__(
         self,
@@ -25,7 +25,7 @@ class WordLookup:
     ) -> None:
         for needed in (begin, end, unknown):
             if needed not in ids:
-                raise ModelError(f"the vocabulary lacks {needed!r}; add it as a line of its own")
+                raise ModelError(f"the vocabulary lacks {needed!r}; add it on a line of its own")
         self._ids = dict(ids)
         self._max_chars = max_chars
         self._unknown = ids[unknown]
@@ -38,41 +38,41 @@ class WordLookup:
 
 
 def number_entries(entries: Sequence[str]) -> dict[str, int]:
-    """Return each entry's place; an empty entry stands for an id that nothing has.
+    """Return the id of each entry, its index in the list; empty entries are unused ids.
 
     >>> number_entries(["<S>", "", "bank"])
     {'<S>': 0, 'bank': 2}
     """
     ids: dict[str, int] = {}
-    for place, entry in enumerate(entries):
+    for index, entry in enumerate(entries):
         if not entry:
             continue
         if entry in ids:
             raise DataError(
-                f"{entry!r} stands in the vocabulary twice, at lines {ids[entry] + 1} and "
-                f"{place + 1}; remove one"
+                f"{entry!r} is in the vocabulary twice, on lines {ids[entry] + 1} and "
+                f"{index + 1}; remove one"
             )
-        ids[entry] = place
+        ids[entry] = index
     return ids
 
 
 def order_entries(ids: Mapping[str, int], *, size: int) -> list[str]:
-    """Return the list that `number_entries` reads, `size` long."""
+    """Return the list of length `size` from which `number_entries` makes `ids`."""
     entries = [""] * size
-    for entry, place in ids.items():
-        if not 0 <= place < size:
-            raise ModelError(f"{entry!r} has id {place}, but there are only {size} vectors")
-        if entries[place]:
-            raise ModelError(f"{entry!r} and {entries[place]!r} have the same id {place}")
-        entries[place] = entry
+    for entry, index in ids.items():
+        if not 0 <= index < size:
+            raise ModelError(f"{entry!r} has id {index}, but there are only {size} vectors")
+        if entries[index]:
+            raise ModelError(f"{entry!r} and {entries[index]!r} have the same id {index}")
+        entries[index] = entry
     return entries
 
 
 def read_entries(path: Path) -> list[str]:
-    """Read one entry a line; only a line feed ends a line, so an entry may be any other space."""
+    """Read one entry per line. Only a line feed ends a line; other spaces can be entries."""
     try:
         if path.stat().st_size > MAX_BYTES:
-            raise DataError(f"{path} has over {MAX_BYTES >> 20} MB; that is no list of words")
+            raise DataError(f"{path} is larger than {MAX_BYTES >> 20} MB; give a list of words")
         text = path.read_bytes().decode("utf-8")
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror}; check the path") from error
@@ -83,23 +83,23 @@ def read_entries(path: Path) -> list[str]:
 
 
 def write_entries(path: Path, entries: Sequence[str]) -> None:
-    """Write what `read_entries` reads."""
+    """Write one entry per line, for `read_entries`."""
     path.write_bytes("".join(f"{entry}\n" for entry in entries).encode("utf-8"))
 
 
 def read_word_list(path: Path) -> list[str]:
-    """Read a vocabulary of bilm-tf's kind: a word a line, the three marks somewhere among them."""
+    """Read a bilm-tf vocabulary: one word per line, including <S>, </S> and <UNK>."""
     entries = read_entries(path)
     ids = number_entries(entries)
     missing = [mark for mark in (BEGIN_WORD, END_WORD, UNKNOWN_WORD) if mark not in ids]
     if missing:
         raise DataError(
-            f"the vocabulary {path} lacks {', '.join(missing)}; add each as a line of its own, at "
+            f"the vocabulary {path} lacks {', '.join(missing)}; add each on a line of its own at "
             "the top of the file"
         )
     return entries
 
 
 def fits_word_list(word: str) -> bool:
-    """Say whether a token can stand in such a file; bilm-tf strips lines and splits them at CR."""
+    """Return whether a vocabulary file can hold a token; bilm-tf strips lines, splits at CR."""
     return word == word.strip() != "" and "\r" not in word

@@ -1,6 +1,6 @@
-"""Static word vectors, one for each word whatever its context: what a biLM is compared with.
+"""Static word vectors, such as GloVe: the baseline that a biLM is compared with.
 
-Shapes: V words, D numbers of a vector, T tokens.
+Shapes: V words, D numbers per vector, T tokens.
 """
 
 import zipfile
@@ -22,7 +22,7 @@ Array = NDArray[np.float32]
 
 @dataclass(frozen=True, kw_only=True)
 class WordVectors:
-    """Words and their vectors, row by row; of a word given twice the first row counts."""
+    """Words and their vectors, one per row; if a word occurs twice, its first row is used."""
 
     words: tuple[str, ...]
     vectors: Array  # (V, D)
@@ -33,27 +33,27 @@ class WordVectors:
         return int(self.vectors.shape[1])
 
     def find(self, token: str) -> int | None:
-        """Return the row of a token as it is spelled, or else in lower case; None if unknown."""
+        """Return the row of a token, or of its lower-case form; None if neither is known."""
         row = self._rows.get(token)
         return self._rows.get(token.lower()) if row is None else row
 
     def embed(self, tokens: Sequence[str]) -> Array:
         """Return (T, D), zeros for unknown tokens."""
         found = np.zeros((len(tokens), self.vector_dim), dtype=np.float32)
-        for place, token in enumerate(tokens):
+        for position, token in enumerate(tokens):
             row = self.find(token)
             if row is not None:
-                found[place] = self.vectors[row]
+                found[position] = self.vectors[row]
         return found
 
     @cached_property
     def _rows(self) -> dict[str, int]:
-        # Backwards, so that the first of equal words stays.
+        # In reverse, so that the first of equal words wins.
         return {word: row for row, word in reversed(list(enumerate(self.words)))}
 
 
 def read_word_vectors(path: Path) -> WordVectors:
-    """Read GloVe's text form (.gz, .xz, .bz2, .zst too), or the arrays of an .npz file."""
+    """Read GloVe's text format (also .gz, .xz, .bz2, .zst) or the arrays of an .npz file."""
     return _read_npz(path) if path.suffix.lower() == ".npz" else _read_text(path)
 
 
@@ -61,8 +61,8 @@ def _read_text(path: Path) -> WordVectors:
     words: list[str] = []
     values = array("f")
     vector_dim = 0
-    # A tokenized text is split the same way, and its reader tells a wrong encoding or a damaged
-    # archive.
+    # Tokenized text is split the same way, and its reader reports wrong encodings and damaged
+    # archives.
     for number, columns in enumerate(read_sentences(path, form=TextForm.TOKENIZED), start=1):
         if not columns or (number == 1 and _is_header(columns)):
             continue
@@ -73,24 +73,24 @@ def _read_text(path: Path) -> WordVectors:
             row = np.empty(0, dtype=np.float32)
         if not vector_dim or len(columns) <= vector_dim or len(row) != vector_dim:
             raise DataError(
-                f"{path}, line {number}: wanted a word and {vector_dim or 'some'} numbers, got "
-                f"{' '.join(columns)[:40]!r}; mend the line, or give a file of word vectors"
+                f"{path}, line {number}: expected a word and {vector_dim or 'some'} numbers, got "
+                f"{' '.join(columns)[:40]!r}; fix the line, or give a file of word vectors"
             )
         if not np.isfinite(row).all():
             raise DataError(
                 f"{path}, line {number}: the vector of {columns[0]!r} has numbers that are not "
                 "finite; remove the line"
             )
-        words.append(" ".join(columns[:-vector_dim]))  # some of GloVe's words have spaces in them
+        words.append(" ".join(columns[:-vector_dim]))  # some GloVe words contain spaces
         values.frombytes(row.tobytes())
     if not words:
-        raise DataError(f"{path} has no word vectors; give lines of a word and its numbers")
+        raise DataError(f"{path} has no word vectors; expected lines of a word and its numbers")
     vectors = np.frombuffer(values, dtype=np.float32).reshape(len(words), vector_dim)
     return WordVectors(words=tuple(words), vectors=vectors)
 
 
 def _is_header(columns: list[str]) -> bool:
-    """Tell the first line of word2vec's and fastText's files: how many words, how wide."""
+    """Return whether this is the first line of a word2vec or fastText file: counts only."""
     return len(columns) == 2 and all(column.isdecimal() for column in columns)
 
 
@@ -102,27 +102,27 @@ def _read_npz(path: Path) -> WordVectors:
         raise DataError(
             f"{path} lacks an array 'words' or 'vectors'; save both with numpy.savez"
         ) from None
-    # TypeError: a single array, which numpy gives in place of an archive.
+    # TypeError: numpy loaded a single array, not an archive.
     except (OSError, EOFError, TypeError, ValueError, zipfile.BadZipFile, zlib.error) as error:
-        # numpy takes what is no archive for a pickle, and says so.
-        reason = "it is no .npz" if "pickle" in str(error) else str(error)
+        # If a file is not an archive, numpy assumes a pickle and says so.
+        reason = "it is not an .npz file" if "pickle" in str(error) else str(error)
         raise DataError(
-            f"{path} cannot be read ({reason}); save the words as an array of strings and the "
-            "vectors as one of numbers with numpy.savez"
+            f"cannot read {path} ({reason}); save an array of strings 'words' and an array of "
+            "floats 'vectors' with numpy.savez"
         ) from None
     are_words = words.ndim == 1 and words.dtype.kind == "U"
     are_vectors = vectors.ndim == 2 and vectors.dtype.kind == "f" and vectors.size > 0
     if not are_words or not are_vectors or len(words) != len(vectors):
         raise DataError(
-            f"{path}: wanted V strings in 'words' and (V, D) floats in 'vectors', got "
-            f"{words.dtype} {words.shape} and {vectors.dtype} {vectors.shape}; save them anew"
+            f"{path}: expected V strings in 'words' and (V, D) floats in 'vectors', got "
+            f"{words.dtype} {words.shape} and {vectors.dtype} {vectors.shape}; save them again"
         )
-    with np.errstate(over="ignore"):  # what is too large becomes infinite, and is refused
+    with np.errstate(over="ignore"):  # overflow gives inf, which is rejected below
         vectors = vectors.astype(np.float32)
     if not np.isfinite(vectors).all():
         row = int(np.argmin(np.isfinite(vectors).all(axis=1)))
         raise DataError(
             f"{path}: the vector of {str(words[row])!r} (row {row}) has numbers that are not "
-            "finite; leave it out"
+            "finite; remove it"
         )
     return WordVectors(words=tuple(words.tolist()), vectors=vectors)

@@ -1,4 +1,4 @@
-// What this CPU can do. Built without any of the flags of the kernels, so that it runs on any x86.
+// Detects CPU features. Built without the kernels' flags, so that it runs on any x86.
 
 #include <cstdint>
 

@@ -1,7 +1,7 @@
 // The plain C interface; kernels/library.py declares the same functions and structures.
 //
-// Functions return 0, or 1 when memory ran out. They keep nothing between calls, so any number of
-// threads may call them at once.
+// Functions return 0, or 1 if memory ran out. They keep no state between calls, so any number of
+// threads may call them in parallel.
 
 #include <new>
 #include <type_traits>
@@ -59,7 +59,7 @@ Layer to_layer(const ElmoreLayer& from) {
           from.num_cells,        from.num_outputs};
 }
 
-// Calls `work` with the type of a precision; no exception leaves the library.
+// Calls `work` with the type of a precision; catches all exceptions.
 template <class Work>
 int32_t with_precision(int32_t precision, Work work) {
   try {
@@ -84,10 +84,10 @@ int32_t with_precision(int32_t precision, Work work) {
 #pragma GCC visibility push(default)
 extern "C" {
 
-// Changes with every change of a function or structure here; library.py has the same number.
+// Increase it with every change of a function or structure here, and in library.py.
 int32_t elmore_interface() { return 1; }
 
-// Outputs in a panel.
+// Outputs per panel.
 int64_t elmore_panel() { return kPanel; }
 
 int64_t elmore_packed_bytes(int32_t precision, int64_t num_inputs, int64_t num_panels) {
@@ -105,11 +105,11 @@ int32_t elmore_pack(int32_t precision, const float* weights, int64_t output_stri
   });
 }
 
-// Reads all layers of one direction. Vectors stand at their places in flat arrays: the tokens, then
-// `outputs`, one such array a layer.
+// Runs all layers of one direction. `positions` are the packed rows' indices in the flat arrays:
+// `tokens`, and `outputs` with one array per layer.
 int32_t elmore_read(int32_t precision, const ElmoreLayer* layers, int64_t num_layers,
                     int32_t has_residuals, const int32_t* step_sizes, int64_t num_steps,
-                    const int64_t* places, const float* tokens, int64_t token_stride,
+                    const int64_t* positions, const float* tokens, int64_t token_stride,
                     const float* first_hidden, const float* first_cell, float* last_hidden,
                     float* last_cell, float* outputs, int64_t layer_stride, int64_t row_stride,
                     int32_t team_size) {
@@ -120,13 +120,13 @@ int32_t elmore_read(int32_t precision, const ElmoreLayer* layers, int64_t num_la
     for (int64_t depth = 0; depth < num_layers; ++depth) {
       const Layer layer = to_layer(layers[depth]);
       float* above = outputs + depth * layer_stride;
-      const auto input_row = [&](int64_t n) { return below + places[n] * below_stride; };
+      const auto input_row = [&](int64_t n) { return below + positions[n] * below_stride; };
       const auto emit = [&](int64_t n, const float* hidden) {
-        float* to = above + places[n] * row_stride;
+        float* to = above + positions[n] * row_stride;
         const float* from = input_row(n);
         const bool adds = has_residuals && depth > 0;
-        for (int64_t place = 0; place < layer.num_outputs; ++place)
-          to[place] = adds ? hidden[place] + from[place] : hidden[place];
+        for (int64_t i = 0; i < layer.num_outputs; ++i)
+          to[i] = adds ? hidden[i] + from[i] : hidden[i];
       };
       const int64_t hidden_size = steps.num_sentences() * layer.num_outputs * depth;
       const int64_t cell_size = steps.num_sentences() * layer.num_cells * depth;
@@ -139,7 +139,7 @@ int32_t elmore_read(int32_t precision, const ElmoreLayer* layers, int64_t num_la
   });
 }
 
-// Reads one layer of packed (N, D) inputs in single precision, and keeps what the way back needs.
+// Runs one layer over packed (N, D) inputs in f32, and saves what the backward pass needs.
 int32_t elmore_train(const ElmoreLayer* layer, const int32_t* step_sizes, int64_t num_steps,
                      const float* inputs, const float* first_hidden, const float* first_cell,
                      float* last_hidden, float* last_cell, float* outputs,
@@ -187,7 +187,7 @@ int32_t elmore_highway(int32_t precision, const ElmoreMatrix* matrix, const floa
   });
 }
 
-// The strongest responses of filters of one width, by table.
+// The maximum responses of filters of one width, by table.
 int32_t elmore_strongest(const int32_t* units, const int32_t* positions, int64_t num_tokens,
                          int64_t max_chars, const float* table, int64_t width, int64_t num_units,
                          int64_t num_filters, float* strongest, int64_t stride, int32_t* winners) {

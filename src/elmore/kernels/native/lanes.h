@@ -1,8 +1,8 @@
-// Several floats computed at once: 16 with AVX-512, 8 with AVX2.
+// SIMD vectors: 16 floats with AVX-512, 8 with AVX2.
 //
-// Arithmetic is written with the compiler's vector types, so that this file alone knows the
-// instruction set. ELMORE_WIDE asks for 16 lanes on a CPU that has 8: slow, but it lets the code
-// for the wide variant be tested anywhere.
+// Most arithmetic uses the compiler's vector types. All arithmetic intrinsics are in this file;
+// matrix.h only checks for BF16 and VNNI instructions. ELMORE_WIDE emulates 16 lanes on a CPU with
+// 8: slow, but it lets the AVX-512 code be tested anywhere.
 #pragma once
 
 #include <immintrin.h>
@@ -35,19 +35,19 @@ inline Ints load_ints(const void* from) {
 
 inline void store(float* to, Floats lanes) { std::memcpy(to, &lanes, sizeof lanes); }
 
-// x - 0 is x for every x, which compilers know; x + 0 is not, for x = -0.
+// x - 0 equals x for every x, and compilers know it. x + 0 does not, for x = -0.
 inline Floats fill(float number) { return number - Floats{}; }
 
 inline Ints fill(int32_t number) { return Ints{} + number; }
 
-// a * b + c, rounded once. Spelled out everywhere, since a compiler that chooses where to fuse could
-// choose differently for two copies of the same formula, and a row's bits would depend on the copy.
+// a * b + c, rounded once. Always written explicitly: a compiler that chooses where to fuse could
+// choose differently in two copies of the same formula, and a row's bits would depend on the copy.
 inline Floats fused(Floats a, Floats b, Floats c);
 
-// bf16 numbers side by side in memory, as floats.
+// Loads consecutive bf16 numbers as floats.
 inline Floats load_bf16(const void* from);
 
-// Bytes with a sign, two for each lane, as pairs of 16-bit numbers; and sums of products of pairs.
+// Loads signed bytes, two per lane, as pairs of 16-bit numbers; and multiplies and adds such pairs.
 inline Ints load_pairs(const void* from);
 inline Ints multiply_pairs(Ints a, Ints b);
 
@@ -124,7 +124,7 @@ inline Floats add_bf16_products(Floats sums, Ints a, Ints b) {
 #endif
 
 #if defined(__AVX512VNNI__)
-// Adds to each lane of `sums` the products of four bytes without and four with a sign.
+// Adds to each lane of `sums` the products of four unsigned and four signed bytes.
 inline Ints add_byte_products(Ints sums, Ints without_sign, Ints with_sign) {
   return (Ints)_mm512_dpbusd_epi32((__m512i)sums, (__m512i)without_sign, (__m512i)with_sign);
 }
@@ -132,7 +132,7 @@ inline Ints add_byte_products(Ints sums, Ints without_sign, Ints with_sign) {
 
 inline Floats absolute(Floats x) { return (Floats)((Ints)x & 0x7fffffff); }
 
-// Written so that what is not a number stays so.
+// Written so that NaN stays NaN.
 inline Floats clip(Floats x, Floats bound) {
   x = x > bound ? bound : x;
   return x < -bound ? -bound : x;
@@ -140,7 +140,8 @@ inline Floats clip(Floats x, Floats bound) {
 
 // exp(x) - 1 for -32 <= x <= 0, to about one unit in the last place.
 inline Floats exp_minus_one(Floats x) {
-  // x = n * log(2) + r with |r| <= log(2) / 2; adding and taking off 1.5 * 2^23 rounds to whole.
+  // x = n * log(2) + r with |r| <= log(2) / 2. Adding and subtracting 1.5 * 2^23 rounds to an
+  // integer.
   const Floats rounder = fill(12582912.0f);
   const Floats n = fused(x, fill(1.44269504f), rounder) - rounder;
   Floats r = fused(n, fill(-0.693145752f), x);  // log(2) in two parts, the first with few bits
@@ -158,7 +159,7 @@ inline Floats exp_minus_one(Floats x) {
 
 inline Floats tanh(Floats x) {
   Floats doubled = absolute(x) * -2.0f;
-  doubled = doubled < -32.0f ? fill(-32.0f) : doubled;  // beyond, the result is 1 anyway
+  doubled = doubled < -32.0f ? fill(-32.0f) : doubled;  // beyond that, the result is 1 anyway
   const Floats e = exp_minus_one(doubled);
   const Floats magnitude = -e / (e + 2.0f);
   const Ints sign = (Ints)x & INT32_MIN;

@@ -1,10 +1,10 @@
 // The projected LSTM with clipped cells and a clipped projection (Sak et al., 2014): one direction.
 //
-// Rows are packed: step after step, the longest sentence first, so that the rows of a step are the
-// first of those of the step before. A sentence that has ended leaves its state where it stands.
+// Rows are packed: step after step, longest sentence first, so the rows of a step are the first
+// rows of the step before. When a sentence has ended, its state stays unchanged.
 //
-// Gates stand in the order input, forget, candidate, output. In packed matrices the four gates of a
-// panel of cells are neighbours, so that a tile holds all that an update of these cells needs.
+// Gates are in the order input, forget, candidate, output. In packed matrices the four gates of a
+// panel of cells are adjacent, so a tile has everything needed to update these cells.
 #pragma once
 
 #include <numeric>
@@ -15,16 +15,16 @@
 
 namespace elmore {
 
-// The numbers of input gates kept between steps: some megabytes, which the caches hold.
+// The number of input gate values kept between steps: some megabytes, which fit in the caches.
 constexpr int64_t kInputGatesAtOnce = 2 << 20;
 constexpr int64_t kRowsInTile = 48;
 
 struct Layer {
   Matrix input;       // (4 gates of C cells, D)
   Matrix state;       // (4 gates of C cells, P)
-  Matrix projection;  // (P, C); without panels if there is none
+  Matrix projection;  // (P, C); no panels if there is no projection
   const float* bias;  // 4 gates of C cells, in the order of the panels
-  float cell_clip;    // infinite if there is none
+  float cell_clip;    // infinite if there is no clip
   float output_clip;
   int64_t num_cells;
   int64_t num_outputs;
@@ -34,16 +34,16 @@ struct Layer {
 };
 
 struct Steps {
-  const int32_t* sizes;  // sentences still being read at each step
+  const int32_t* sizes;  // unfinished sentences at each step
   int64_t number;
 
   int64_t num_sentences() const { return number ? sizes[0] : 0; }
   int64_t num_rows() const { return std::accumulate(sizes, sizes + number, int64_t{0}); }
 };
 
-// What a layer hands on of each row, besides its state. Pointers may be null.
+// What training saves of each row. Pointers may be null.
 struct Saved {
-  float* gates = nullptr;   // (N, 4C) after their nonlinearity, in the usual order
+  float* gates = nullptr;   // (N, 4C) after the nonlinearity, in the usual order
   float* cells = nullptr;   // (N, C)
   float* shown = nullptr;   // (N, C) output gate times tanh(cell)
   float* narrow = nullptr;  // (N, P) its projection, before the clip
@@ -59,17 +59,17 @@ class State {
     std::fill_n(rows_.get(), num_sentences * stride_, 0.0f);
   }
 
-  float* row(int64_t place) const { return rows_.get() + place * stride_; }
+  float* row(int64_t index) const { return rows_.get() + index * stride_; }
   int64_t stride() const { return stride_; }
 
   void read(const float* from, int64_t num_rows) const {
-    for (int64_t place = 0; place < num_rows; ++place)
-      std::memcpy(row(place), from + place * width_, width_ * sizeof(float));
+    for (int64_t i = 0; i < num_rows; ++i)
+      std::memcpy(row(i), from + i * width_, width_ * sizeof(float));
   }
 
   void write(float* to, int64_t num_rows) const {
-    for (int64_t place = 0; place < num_rows; ++place)
-      std::memcpy(to + place * width_, row(place), width_ * sizeof(float));
+    for (int64_t i = 0; i < num_rows; ++i)
+      std::memcpy(to + i * width_, row(i), width_ * sizeof(float));
   }
 
  private:
@@ -78,7 +78,7 @@ class State {
   Buffer<float> rows_;
 };
 
-// Some neighbouring panels.
+// Some adjacent panels.
 struct Range {
   int64_t first, last;
 
@@ -88,7 +88,7 @@ struct Range {
   }
 };
 
-// Updates one panel of cells of some rows: the gates' sums become activations, in place.
+// Updates one panel of cells of some rows; replaces the sums of the gates with activations.
 inline void update_cells(float* sums, const float* input_gates, int64_t gate_stride,
                          const float* bias, int64_t num_rows, Floats cell_clip, float* cells,
                          int64_t cell_stride, float* shown, int64_t shown_stride) {
@@ -111,7 +111,7 @@ inline void update_cells(float* sums, const float* input_gates, int64_t gate_str
   }
 }
 
-// Copies a panel of cells of some rows out to unpadded arrays.
+// Copies a panel of cells of some rows to unpadded arrays.
 inline void save_panel(const Saved& saved, int64_t first_row, int64_t num_rows, int64_t panel,
                        int64_t num_cells, const float* gates, const State& cells,
                        const State& shown, int64_t state_row) {
@@ -131,12 +131,12 @@ inline void save_panel(const Saved& saved, int64_t first_row, int64_t num_rows, 
 
 inline bool is_zero(const State& state, int64_t num_rows) {
   for (int64_t row = 0; row < num_rows; ++row)
-    for (int64_t place = 0; place < state.stride(); ++place)
-      if (state.row(row)[place] != 0.0f) return false;
+    for (int64_t column = 0; column < state.stride(); ++column)
+      if (state.row(row)[column] != 0.0f) return false;
   return true;
 }
 
-// One layer at work. What members of a team share is here; what each has for itself is in Member.
+// One run of a layer. The team shares these members; Member has what each thread needs on its own.
 template <class P>
 class LayerRun {
  public:
@@ -153,7 +153,7 @@ class LayerRun {
     for (int member = 0; member < team_size; ++member) members_.emplace_back(*this);
   }
 
-  // `input_row(n)` is the vector of packed row n, `emit(n, output)` takes its output.
+  // `input_row(n)` returns the input of packed row n, `emit(n, output)` receives its output.
   template <class InputRow, class Emit>
   void run(const float* first_hidden, const float* first_cell, float* last_hidden,
            float* last_cell, const Saved& saved, InputRow input_row, Emit emit) {
@@ -170,7 +170,7 @@ class LayerRun {
   }
 
  private:
-  // Rows converted for a product. Every member converts all of them: they are few in a team.
+  // Rows converted for a product. Every member converts all rows: a team has only a few.
   struct Member {
     explicit Member(const LayerRun& run)
         : inputs(run.rows_at_once_, run.layer_.input.num_inputs),
@@ -187,11 +187,11 @@ class LayerRun {
   template <class InputRow, class Emit>
   void run_member(Team& team, int number, const Saved& saved, InputRow input_row, Emit emit) {
     Member& member = members_[number];
-    // The panels that are this member's.
+    // This member's panels.
     const Range cells = Range::part(layer_.cell_panels(), number, team.size());
     const Range outputs = Range::part(layer_.projection.num_panels, number, team.size());
     int64_t first_row = 0;  // of this step, among all rows
-    int64_t rows_ahead = 0, rows_used = 0;  // rows whose input gates are there, and of them, gone
+    int64_t rows_ahead = 0, rows_used = 0;  // rows with input gates, and those used up
     for (int64_t step = 0; step < steps_.number; ++step) {
       const int64_t num_rows = steps_.sizes[step];
       if (rows_used == rows_ahead) {
@@ -199,13 +199,13 @@ class LayerRun {
         rows_used = 0;
       }
       update_panels(member, cells, step, num_rows, rows_ahead, rows_used, first_row, saved);
-      team.meet();  // all cells are there
+      team.meet();  // all cells are updated
       if (layer_.has_projection())
         project(member, outputs, num_rows, first_row, saved);
       else if (number == 0)
         for (int64_t row = 0; row < num_rows; ++row)
           std::memcpy(hidden_.row(row), shown_.row(row), layer_.num_outputs * sizeof(float));
-      team.meet();  // all outputs are there
+      team.meet();  // all outputs are computed
       for (int64_t row = 0; number == 0 && row < num_rows; ++row)
         emit(first_row + row, hidden_.row(row));
       first_row += num_rows;
@@ -213,7 +213,7 @@ class LayerRun {
     }
   }
 
-  // Computes the input gates of the next steps, as many as there is room for; returns their rows.
+  // Computes the input gates of as many next steps as fit; returns the number of their rows.
   template <class InputRow>
   int64_t prepare_inputs(Member& member, Range cells, int64_t step, int64_t first_row,
                          InputRow input_row) {
@@ -223,7 +223,7 @@ class LayerRun {
     for (int64_t row = 0; row < num_rows; ++row)
       member.inputs.set(row, input_row(first_row + row));
     const int64_t first = 4 * cells.first, number = 4 * cells.size();
-    // By some rows at a time, so that they stay in the cache while the weights pass by.
+    // Some rows at a time, so that they stay in the cache while the weights stream through.
     for (int64_t row = 0; row < num_rows; row += 2 * kRowsInTile)
       multiply(member.inputs.from(row), std::min(2 * kRowsInTile, num_rows - row), layer_.input,
                first, number,
@@ -239,7 +239,7 @@ class LayerRun {
       member.previous.set(row, hidden_.row(row));
     float* tile = member.tile.get();
     for (int64_t turn = 0; turn < cells.size(); ++turn) {
-      // There and back: the weights that were read last are those still in the cache.
+      // Alternate the direction: the weights read last are still in the cache.
       const int64_t panel = step % 2 ? cells.last - 1 - turn : cells.first + turn;
       for (int64_t row = 0; row < num_rows; row += kRowsInTile) {
         const int64_t some = std::min(kRowsInTile, num_rows - row);
@@ -272,8 +272,8 @@ class LayerRun {
       if (saved.narrow)
         std::memcpy(saved.narrow + (first_row + row) * layer_.num_outputs + first, narrow,
                     std::max<int64_t>(number, 0) * sizeof(float));
-      for (int64_t place = 0; place < number; place += kLanes)
-        store(narrow + place, clip(load(narrow + place), fill(layer_.output_clip)));
+      for (int64_t column = 0; column < number; column += kLanes)
+        store(narrow + column, clip(load(narrow + column), fill(layer_.output_clip)));
     }
   }
 
@@ -282,7 +282,7 @@ class LayerRun {
   const int64_t rows_at_once_;
   const State hidden_, cells_, shown_;
   const Buffer<float> input_gates_;
-  bool remembers_ = false;  // whether the first hidden state is anything but zeros
+  bool remembers_ = false;  // whether the first hidden state is nonzero
   std::vector<Member> members_;
 };
 

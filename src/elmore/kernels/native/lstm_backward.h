@@ -1,6 +1,7 @@
-// The way back through the LSTM of lstm.h: from the gradient of its outputs to that of its gates.
+// The backward pass of the LSTM in lstm.h, from the gradient of its outputs to that of its gates.
 //
-// The gradients of weights and inputs are sums over all steps, and left to large products outside.
+// The gradients of weights and inputs are sums over all steps; the caller computes them as large
+// matrix products.
 #pragma once
 
 #include "lstm.h"
@@ -8,8 +9,8 @@
 namespace elmore {
 
 struct BackwardLayer {
-  Matrix projection;  // (C, P): from the gradient of the projection to that of the shown cells
-  Matrix state;       // (P, 4C): from the gradient of the gates to that of the output before
+  Matrix projection;  // (C, P): maps the gradient of the projection to that of the shown cells
+  Matrix state;       // (P, 4C): maps the gradient of the gates to that of the previous output
   float cell_clip;
   float output_clip;
   int64_t num_cells;
@@ -22,14 +23,14 @@ struct Gradients {
   const float* outputs;      // (N, P)
   const float* last_hidden;  // (B, P)
   const float* last_cell;    // (B, C)
-  float* gates;              // (N, 4C), before their nonlinearity
-  float* narrow;             // (N, P) of the projection before its clip; of the output without one
+  float* gates;              // (N, 4C), before the nonlinearity
+  float* narrow;             // (N, P) of the projection before its clip, or of the output
   float* first_hidden;       // (B, P)
   float* first_cell;         // (B, C)
 };
 
-// One vector of cells of one row. `cell_gradient` comes from the step after and goes to the one
-// before; gates and their gradients stand `num_cells` apart.
+// One vector of cells of one row. `cell_gradient` comes from the next step and is replaced with the
+// one for the previous step. Gates and their gradients are `num_cells` apart.
 inline void step_back(const float* gates, Floats cell, Floats cell_before, Floats shown_gradient,
                       Floats cell_clip, int64_t num_cells, Floats* cell_gradient,
                       float* gate_gradients) {
@@ -37,7 +38,7 @@ inline void step_back(const float* gates, Floats cell, Floats cell_before, Float
   const Floats candidate = load(gates + 2 * num_cells), show = load(gates + 3 * num_cells);
   const Floats squashed = tanh(cell);
   Floats gradient = fused(shown_gradient * show, 1.0f - squashed * squashed, *cell_gradient);
-  // A clipped cell does not answer to small changes. Its sum before the clip is computed again.
+  // A clipped cell has no gradient. Its sum before the clip is recomputed.
   const Floats sum = fused(write, candidate, keep * cell_before);
   gradient = absolute(sum) > cell_clip ? fill(0.0f) : gradient;
   *cell_gradient = gradient * keep;
@@ -47,7 +48,7 @@ inline void step_back(const float* gates, Floats cell, Floats cell_before, Float
   store(gate_gradients + 3 * num_cells, shown_gradient * squashed * (show * (1.0f - show)));
 }
 
-// The same for fewer cells than a vector holds.
+// The same for fewer cells than a vector has lanes.
 inline void step_back_some(int64_t some, const float* gates, const float* cell,
                            const float* cell_before, Floats shown_gradient, Floats cell_clip,
                            int64_t num_cells, Floats* cell_gradient, float* gate_gradients) {
@@ -68,7 +69,7 @@ inline void run_backward(const BackwardLayer& layer, const Steps& steps, const S
                          const float* first_cell, const Gradients& gradients) {
   const int64_t num_sentences = steps.num_sentences();
   const int64_t num_cells = layer.num_cells, num_outputs = layer.num_outputs;
-  const State hidden_gradient(num_sentences, num_outputs);  // what later steps ask of the output
+  const State hidden_gradient(num_sentences, num_outputs);  // of the output, from later steps
   const State cell_gradient(num_sentences, num_cells);
   const State shown_gradient(num_sentences, num_cells);
   hidden_gradient.read(gradients.last_hidden, num_sentences);
@@ -86,13 +87,12 @@ inline void run_backward(const BackwardLayer& layer, const Steps& steps, const S
     for (int64_t row = 0; row < num_rows; ++row) {
       const int64_t n = first_row + row;
       float* to = gradients.narrow + n * num_outputs;
-      for (int64_t place = 0; place < num_outputs; ++place) {
+      for (int64_t i = 0; i < num_outputs; ++i) {
         const bool is_clipped =
             layer.has_projection() &&
-            std::fabs(saved.narrow[n * num_outputs + place]) > layer.output_clip;
-        to[place] = is_clipped ? 0.0f
-                               : hidden_gradient.row(row)[place] +
-                                     gradients.outputs[n * num_outputs + place];
+            std::fabs(saved.narrow[n * num_outputs + i]) > layer.output_clip;
+        to[i] = is_clipped ? 0.0f
+                           : hidden_gradient.row(row)[i] + gradients.outputs[n * num_outputs + i];
       }
       if (layer.has_projection())
         narrow.set(row, to);
@@ -105,7 +105,7 @@ inline void run_backward(const BackwardLayer& layer, const Steps& steps, const S
 
     for (int64_t row = 0; row < num_rows; ++row) {
       const int64_t n = first_row + row;
-      // Rows of a step are the first of those of the step before.
+      // The rows of a step are the first rows of the step before.
       const float* before =
           step == 0 ? first_cell + row * num_cells
                     : saved.cells + (first_row - steps.sizes[step - 1] + row) * num_cells;

@@ -1,11 +1,11 @@
-// Rows times a weight matrix that was laid out once for it, in three precisions.
+// Rows times a packed weight matrix, in three precisions.
 //
-// The outputs of a weight matrix stand in panels of two vectors; within a panel the weights come in
-// the order in which they are read: input by input, or, where several narrow weights share 32 bits,
-// group by group of inputs. A tile of rows by one panel is summed in registers.
+// The outputs of a weight matrix are grouped in panels of two vectors. Within a panel, weights are
+// stored in the order in which they are read: input by input, or, if several narrow weights share
+// 32 bits, by groups of inputs. A tile of some rows and one panel is summed in registers.
 //
-// Every output is one sum over the inputs in their order, whatever rows it is computed with. So a
-// row's bits depend neither on the other rows nor on the number of threads.
+// Every output is one sum over the inputs in order, independent of the other rows. So a row's bits
+// depend neither on the other rows nor on the number of threads.
 #pragma once
 
 #include <algorithm>
@@ -20,12 +20,12 @@
 namespace elmore {
 
 constexpr int kPanel = 2 * kLanes;
-constexpr int kMaxTileRows = kLanes == 16 ? 12 : 6;  // with two vectors each: most of the registers
+constexpr int kMaxTileRows = kLanes == 16 ? 12 : 6;  // times two vectors: most of the registers
 
-// Inputs read before going on to the next panel; a panel of them stays in the level-1 cache.
+// Inputs read before moving to the next panel; a panel of this many stays in the L1 cache.
 constexpr int64_t kInputsAtOnce = 512;
 
-// Rows that start a multiple of 4096 bytes apart push each other out of the cache.
+// Rows that start a multiple of 4096 bytes apart evict each other from the cache.
 constexpr int64_t kStagger = 16;
 
 inline int64_t round_up(int64_t number, int64_t multiple) {
@@ -38,7 +38,7 @@ class Buffer {
  public:
   explicit Buffer(int64_t size) : items_(allocate(size)) {}
   T* get() const { return items_.get(); }
-  T& operator[](int64_t place) const { return items_.get()[place]; }
+  T& operator[](int64_t index) const { return items_.get()[index]; }
 
  private:
   struct Free {
@@ -53,7 +53,7 @@ class Buffer {
   std::unique_ptr<T, Free> items_;
 };
 
-// Where the sums of a tile go: panels may stand far apart or side by side.
+// Where the sums of a tile go; panels can be adjacent or far apart.
 struct Output {
   float* first;
   int64_t row_stride;
@@ -64,20 +64,20 @@ struct Output {
   }
 };
 
-// A packed weight matrix; the plain C form of it is in exports.cpp.
+// A packed weight matrix; exports.cpp has its plain C form.
 struct Matrix {
   const char* panels;
-  const float* scales;  // int8: a scale for each output, then a correction, a whole number
+  const float* scales;  // int8: one scale per output, then one integer correction per output
   int64_t num_inputs;
   int64_t num_panels;
 };
 
-// ---- f32: nothing is lost.
+// ---- f32: exact.
 
 struct F32 {
-  using Unit = float;                    // the part of a row that is multiplied at once
-  static constexpr int kGroup = 1;       // weights of an output that stand side by side
-  static constexpr int kGroupBytes = 4;  // and the memory they take
+  using Unit = float;                    // the part of a row that is multiplied in one step
+  static constexpr int kGroup = 1;       // adjacent weights of one output
+  static constexpr int kGroupBytes = 4;  // and their size
   static constexpr bool kBlocksInputs = true;
 
   static int64_t num_units(int64_t num_inputs) { return num_inputs; }
@@ -101,8 +101,8 @@ inline uint16_t to_bf16(float number) {
   return (bits + 0x7fff + (bits >> 16 & 1)) >> 16;  // to nearest, ties to even
 }
 
-// ---- bf16: weights keep 8 bits of their mantissa. Where the CPU multiplies bf16 itself, inputs are
-// rounded too; elsewhere they stay f32.
+// ---- bf16: weights keep 8 bits of mantissa. If the CPU has bf16 instructions, inputs are rounded
+// too; otherwise they stay f32.
 
 struct BF16 {
   static constexpr bool kBlocksInputs = true;
@@ -150,15 +150,15 @@ struct BF16 {
   }
 };
 
-// ---- int8: weights are whole numbers up to 127 times one scale an output. Inputs are whole numbers
-// times one scale a row: of 8 bits where the CPU multiplies bytes (VNNI), else of 12.
+// ---- int8: weights are integers up to 127 times one scale per output. Inputs are integers times
+// one scale per row: 8 bits if the CPU has VNNI, else 12.
 
 struct INT8 {
   using Unit = int32_t;
-  static constexpr bool kBlocksInputs = false;  // sums stay whole numbers to the end
+  static constexpr bool kBlocksInputs = false;  // sums are integers until the end
 
-  // The largest size of an input. Sizes are compared by their bits, in whose order what is not a
-  // number comes last, so that one such input makes the row so.
+  // The largest absolute value of the inputs. Values are compared by their bits, where NaN is
+  // largest, so one NaN makes the whole row NaN.
   static float largest(const float* row, int64_t num_inputs) {
     Ints found = fill(0);
     int64_t input = 0;
@@ -181,7 +181,7 @@ struct INT8 {
 
 #if defined(__AVX512VNNI__)
   static constexpr int kGroup = 4;
-  static constexpr int kOffset = 128;  // inputs are stored without a sign
+  static constexpr int kOffset = 128;  // inputs are stored unsigned
 
   static int limit(int64_t) { return 127; }
   static Ints load_group(const char* weights) { return load_ints(weights); }
@@ -190,7 +190,7 @@ struct INT8 {
   static constexpr int kGroup = 2;
   static constexpr int kOffset = 0;
 
-  // So small that the sum of all products fits 32 bits.
+  // Small enough that the sum of all products fits in 32 bits.
   static int limit(int64_t num_inputs) {
     return (int)std::clamp<int64_t>(INT32_MAX / 127 / std::max<int64_t>(num_inputs, 1), 1, 2047);
   }
@@ -214,11 +214,11 @@ struct INT8 {
     const float most = largest(row, num_inputs);
     if (!(most > 0.0f)) {
       prepare_zeros(num_inputs, to);
-      return most;  // zero, or not a number
+      return most;  // zero or NaN
     }
     using Number = std::conditional_t<kGroup == 2, int16_t, uint8_t>;
     typedef Number Numbers __attribute__((vector_size(kLanes * sizeof(Number))));
-    typedef Number PartOfUnit __attribute__((may_alias));  // written here, read as a whole unit
+    typedef Number PartOfUnit __attribute__((may_alias));  // written in parts, read as a whole unit
     PartOfUnit* numbers = (PartOfUnit*)to;
     const float inverse = limit(num_inputs) / most;
     const Floats rounder = fill(12582912.0f);  // see exp_minus_one
@@ -240,17 +240,17 @@ struct INT8 {
   }
 };
 
-// Rows as a precision wants its inputs.
+// Rows converted for a precision.
 template <class P>
 struct Rows {
   const typename P::Unit* first;
   int64_t stride;
-  const float* scales;  // one a row; int8 only
+  const float* scales;  // one per row; int8 only
 };
 
 // ---- A tile: some rows by some panels.
 
-// Adds the products of some units of the rows and their weights. Loops of a known length are
+// Adds the products of some units of the rows and their weights. Loops with constant bounds are
 // unrolled, so that the sums stay in registers.
 template <class P, int kRows, int kVectors, class Sums>
 inline void add_products(const typename P::Unit* rows, int64_t row_stride,
@@ -271,8 +271,8 @@ inline void add_products(const typename P::Unit* rows, int64_t row_stride,
   }
 }
 
-// Kept out of line, so that the compiler gives each its
-// registers instead of mixing it with what surrounds the call.
+// Not inlined, so that the compiler allocates registers for each tile on its own, not together
+// with the code around the call.
 
 template <class P, int kRows, int kPanels>
 __attribute__((noinline)) void multiply_tile(const Rows<P>& rows, const Matrix& matrix,
@@ -314,7 +314,7 @@ __attribute__((noinline)) void multiply_tile(const Rows<P>& rows, const Matrix& 
   }
 }
 
-// Few rows leave registers idle and wait for each sum: they take more panels at once.
+// With few rows, registers are idle and each sum waits for the last; so use more panels.
 constexpr int panels_for(int num_rows) {
   return num_rows == 1 ? 4 : num_rows <= kMaxTileRows / 2 ? 2 : 1;
 }
@@ -362,7 +362,7 @@ void multiply(const Rows<P>& rows, int64_t num_rows, const Matrix& matrix, int64
   }
 }
 
-// Rows converted to what a precision multiplies, in memory of their own.
+// Rows converted for a precision, in their own memory.
 template <class P>
 class PreparedRows {
  public:
@@ -372,8 +372,8 @@ class PreparedRows {
         units_(max_rows * stride_),
         scales_(max_rows) {}
 
-  void set(int64_t place, const float* row) {
-    scales_[place] = P::prepare(row, num_inputs_, units_.get() + place * stride_);
+  void set(int64_t index, const float* row) {
+    scales_[index] = P::prepare(row, num_inputs_, units_.get() + index * stride_);
   }
 
   Rows<P> from(int64_t row) const {
@@ -387,8 +387,8 @@ class PreparedRows {
   Buffer<float> scales_;
 };
 
-// Lays out a weight matrix. Output o of the panels is row sources[o] of the weights, or zeros where
-// that is negative.
+// Packs a weight matrix. Output o of the panels is row sources[o] of the weights, or zeros if
+// sources[o] is negative.
 template <class P>
 void pack(const float* weights, int64_t output_stride, int64_t input_stride, int64_t num_inputs,
           const int32_t* sources, int64_t num_panels, char* panels, float* scales) {
@@ -403,7 +403,7 @@ void pack(const float* weights, int64_t output_stride, int64_t input_stride, int
         const float size = std::fabs(row[input * input_stride]);
         if (size > most || std::isnan(size)) most = size;
       }
-      scale = most == 0.0f ? 1.0f : most / 127.0f;  // not a number if a weight is not
+      scale = most == 0.0f ? 1.0f : most / 127.0f;  // NaN if a weight is NaN
     }
     int64_t total = 0;
     for (int64_t input = 0; input < num_inputs; input += P::kGroup) {

@@ -1,4 +1,4 @@
-// Reading a token on its own: filters over its characters by table, highway layers, projection.
+// The token encoder: character filters by table, highway layers, projection.
 #pragma once
 
 #include <limits>
@@ -7,36 +7,36 @@
 
 namespace elmore {
 
-constexpr int64_t kTokensAtOnce = 96;  // rows that stay in the cache while the weights pass by
+constexpr int64_t kTokensAtOnce = 96;  // rows that stay in the cache while weights stream through
 
-// Characters of some tokens, as places in a table.
+// The characters of some tokens, as indices into a table.
 struct Spelling {
   const int32_t* units;      // (tokens, max_chars)
-  const int32_t* positions;  // a token each: windows that matter, counted for width 1
+  const int32_t* positions;  // per token: relevant windows, counted for width 1
   int64_t num_tokens;
   int64_t max_chars;
 
-  // Windows of this width: the last one that matters, or the last that fits.
+  // The number of windows of this width that are relevant and fit.
   int64_t num_windows(int64_t token, int64_t width) const {
     return std::min<int64_t>(positions[token], max_chars - width + 1);
   }
 };
 
-// table[k][u] is what unit u adds to the filters' responses as the k-th character of a window.
+// table[k][u] is what unit u adds to the responses as the k-th character of a window.
 struct Table {
   const float* rows;  // (width, units, filters)
   int64_t width;
   int64_t num_units;
   int64_t num_filters;
 
-  const float* row(int64_t place, int32_t unit) const {
-    return rows + (place * num_units + unit) * num_filters;
+  const float* row(int64_t offset, int32_t unit) const {
+    return rows + (offset * num_units + unit) * num_filters;
   }
 };
 
-// The strongest response of each filter along a token; `winners`, if not null, are the windows that
-// gave it, the first of equals. What is not a number is stronger than any. kVectors neighbouring
-// filters are done at once.
+// The maximum response of each filter over the windows of a token; `winners`, if not null, gets the
+// first window with the maximum. NaN counts as the maximum. Computes kVectors vectors of adjacent
+// filters.
 template <int kVectors>
 void find_strongest(const Table& table, const int32_t* units, int64_t num_windows, int64_t filter,
                     float* strongest, int32_t* winners) {
@@ -51,8 +51,8 @@ void find_strongest(const Table& table, const int32_t* units, int64_t num_window
     const float* first = table.row(0, units[window]) + filter;
 #pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) sums[v] = load(first + v * kLanes);
-    for (int64_t place = 1; place < table.width; ++place) {
-      const float* row = table.row(place, units[window + place]) + filter;
+    for (int64_t offset = 1; offset < table.width; ++offset) {
+      const float* row = table.row(offset, units[window + offset]) + filter;
 #pragma GCC unroll 4
       for (int v = 0; v < kVectors; ++v) sums[v] += load(row + v * kLanes);
     }
@@ -69,15 +69,15 @@ void find_strongest(const Table& table, const int32_t* units, int64_t num_window
   }
 }
 
-// One filter at a time, for those that do not fill a vector. The same sums in the same order.
+// One filter at a time, for those that do not fill a vector; same sums in the same order.
 inline void find_strongest_alone(const Table& table, const int32_t* units, int64_t num_windows,
                                  int64_t filter, float* strongest, int32_t* winner) {
   float best = -std::numeric_limits<float>::infinity();
   int32_t window_of_best = 0;
   for (int64_t window = 0; window < num_windows; ++window) {
     float sum = table.row(0, units[window])[filter];
-    for (int64_t place = 1; place < table.width; ++place)
-      sum += table.row(place, units[window + place])[filter];
+    for (int64_t offset = 1; offset < table.width; ++offset)
+      sum += table.row(offset, units[window + offset])[filter];
     if (sum > best || std::isnan(sum)) {
       best = sum;
       window_of_best = (int32_t)window;
@@ -87,8 +87,8 @@ inline void find_strongest_alone(const Table& table, const int32_t* units, int64
   if (winner) *winner = window_of_best;
 }
 
-// Writes (tokens, filters), rows `stride` apart. A few filters are done for all tokens before the
-// next few: what the table has of them, for the letters that words are made of, stays in the cache.
+// Writes (tokens, filters), rows `stride` apart. A few filters are computed for all tokens before
+// the next few, so that their part of the table (for common characters) stays in the cache.
 inline void strongest_responses(const Spelling& spelling, const Table& table, float* strongest,
                                 int64_t stride, int32_t* winners) {
   constexpr int64_t kMany = 4 * kLanes;
@@ -111,16 +111,16 @@ inline void strongest_responses(const Spelling& spelling, const Table& table, fl
   }
 }
 
-// The gradient of the table: each response goes to the units of the window that gave it.
+// The gradient of the table: each response's gradient goes to the units of its window.
 inline void scatter_responses(const Spelling& spelling, const int32_t* winners,
                               const float* gradient, int64_t gradient_stride, int64_t width,
                               int64_t num_units, int64_t num_filters, float* table_gradient) {
   for (int64_t token = 0; token < spelling.num_tokens; ++token) {
     const int32_t* units = spelling.units + token * spelling.max_chars;
-    for (int64_t place = 0; place < width; ++place)
+    for (int64_t offset = 0; offset < width; ++offset)
       for (int64_t filter = 0; filter < num_filters; ++filter) {
         const int32_t window = winners[token * num_filters + filter];
-        table_gradient[(place * num_units + units[window + place]) * num_filters + filter] +=
+        table_gradient[(offset * num_units + units[window + offset]) * num_filters + filter] +=
             gradient[token * gradient_stride + filter];
       }
   }
@@ -157,7 +157,7 @@ void highway(const Matrix& matrix, const float* bias, const float* inputs, int64
   }
 }
 
-// A linear layer onto (rows, num_outputs).
+// A linear layer; writes (rows, num_outputs).
 template <class P>
 void linear(const Matrix& matrix, const float* bias, const float* inputs, int64_t num_rows,
             float* outputs, int64_t num_outputs) {

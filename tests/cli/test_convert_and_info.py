@@ -51,7 +51,7 @@ def test_a_model_may_be_converted_again_into_its_folder(folder, elmore_command):
         (("model", "--to", "bilm-tf", "--out", "w.txt"), "ends in .hdf5 or .h5"),
         (("model", "--to", "bilm-tf", "--out", "w.hdf5", "--store", "f16"), "bilm-tf has no f16"),
         (("model", "--out", "x", "--store", "f8"), "'f8' is not one of"),
-        (("model", "--out", "x", "--options", "options.json"), "has all it needs"),
+        (("model", "--out", "x", "--options", "options.json"), "is a complete model"),
     ],
 )
 def test_a_mistake_is_one_sentence_and_status_two(folder, elmore_command, arguments, message):

@@ -303,7 +303,7 @@ def test_mistakes_are_named(model):
             elmore.load(device=device)
     with pytest.raises(ConfigError, match="tokens_per_batch is '5'"):
         Embedder(model, tokens_per_batch="5")
-    with pytest.raises(ElmoreError, match="name a model"):
+    with pytest.raises(ElmoreError, match="give a model"):
         elmore.load(options="options.json")
 
 

@@ -155,7 +155,7 @@ def test_a_file_of_something_else_is_refused(tmp_path):
     path = tmp_path / "weights.hdf5"
     with h5py.File(path, "w") as file:
         file["char_embed"] = np.zeros(3)
-    with pytest.raises(DataError, match=r"no dataset named by the number of a sentence"):
+    with pytest.raises(DataError, match=r"no datasets named by sentence number"):
         list(read_vectors(path))
 
 
@@ -167,7 +167,7 @@ def test_numbered_things_that_are_no_vectors_are_refused(tmp_path, content):
             file.create_group("0")
         else:
             file["0"] = content
-    with pytest.raises(DataError, match="not a file of vectors"):
+    with pytest.raises(DataError, match="not a vector file"):
         list(read_vectors(path))
 
 

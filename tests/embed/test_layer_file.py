@@ -127,7 +127,7 @@ def test_a_damaged_file_is_none(tmp_path, damage):
 def test_no_file_is_none_and_what_cannot_be_read_is_one_sentence(tmp_path):
     assert map_file(tmp_path / "none.layers") is None
     assert map_file(write(tmp_path) / "below.layers") is None
-    with pytest.raises(DataError, match=r"cannot read .*; delete it, or name another folder"):
+    with pytest.raises(DataError, match=r"cannot read .*; delete it, or set ELMORE_CACHE"):
         map_file(tmp_path)
 
 

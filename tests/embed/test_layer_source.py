@@ -90,7 +90,7 @@ def test_the_largest_half_is_still_a_number():
 @pytest.mark.parametrize("number", [np.nan, np.inf])
 def test_what_is_no_number_is_refused_in_any_precision(precision, number):
     live = LiveLayers(Embedder(tiny.model()), precision)
-    with pytest.raises(ModelError, match="infinite numbers or none"):
+    with pytest.raises(ModelError, match="infinite numbers or NaN"):
         round_layers(np.full((1, 1, 2), number, dtype=np.float32), live.precision)
 
 

@@ -233,9 +233,9 @@ def test_a_damaged_file_is_one_sentence(tmp_path, suffix, num_bytes):
     header = make_header()
     write_vector_file(path, make_sentences([["a"]] * 9, header=header), header=header)
     path.write_bytes(path.read_bytes()[:num_bytes])
-    with pytest.raises(DataError, match="damaged or not a file of vectors"):
+    with pytest.raises(DataError, match="damaged or not a vector file"):
         list(read_vectors(path))
-    with pytest.raises(DataError, match="damaged or not a file of vectors"):
+    with pytest.raises(DataError, match="damaged or not a vector file"):
         read_header(path)
 
 

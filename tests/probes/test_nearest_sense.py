@@ -125,7 +125,7 @@ def test_f1_lies_between_precision_and_recall():
 
 
 def test_a_mix_for_another_model_is_refused():
-    with pytest.raises(ConfigError, match="'own' weighs 2 layers but the model has 3"):
+    with pytest.raises(ConfigError, match="'own' has 2 weights, but the model has 3 layers"):
         make_views(3, mixes={"own": [1, 0]})
 
 

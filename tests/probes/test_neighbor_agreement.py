@@ -55,7 +55,7 @@ def test_a_neighbor_in_the_same_sentence_does_not_count():
 
 
 def test_uses_in_one_sentence_cannot_be_compared():
-    with pytest.raises(DataError, match="2 uses stand in 1 sentences"):
+    with pytest.raises(DataError, match="got 2 in 1;"):
         measure_agreement(np.ones((2, 3), dtype=np.float32), ["a", "a"], [4, 4])
     with pytest.raises(ValueError, match="3 vectors, got 1 and 2"):
         measure_agreement(np.ones((3, 3), dtype=np.float32), ["a"], [4, 5])

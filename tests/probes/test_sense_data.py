@@ -99,7 +99,7 @@ def test_first_senses_are_those_numbered_one(tmp_path):
 def test_another_file_than_the_index_is_refused(tmp_path, line):
     path = tmp_path / "index.sense"
     path.write_text(f"light%1:10:00:: 1 1 3\n{line}\n")
-    with pytest.raises(DataError, match="line 2: wanted a sense key"):
+    with pytest.raises(DataError, match="line 2: expected a sense key"):
         read_first_senses(path)
 
 
@@ -119,16 +119,16 @@ def test_another_file_than_the_index_is_refused(tmp_path, line):
 def test_a_line_of_another_kind_is_named(tmp_path, change):
     path = tmp_path / "semcor.jsonl"
     path.write_text(f"{json.dumps(LINE)}\n{json.dumps({**LINE, **change})}\n")
-    with pytest.raises(DataError, match=r'line 2: wanted ."tokens'):
+    with pytest.raises(DataError, match=r'line 2: expected ."tokens'):
         list(read_sense_sentences(path))
 
 
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        (b"\n[1, 2\n", "line 2: wanted"),
+        (b"\n[1, 2\n", "line 2: expected"),
         (b"\n\xff\n", "line 2: byte 0xff is not UTF-8"),
-        (json.dumps(LINE).replace("ADV", "X").encode(), "line 1: wanted a lemma and NOUN"),
+        (json.dumps(LINE).replace("ADV", "X").encode(), "line 1: expected a lemma and NOUN"),
     ],
 )
 def test_a_damaged_line_is_named(tmp_path, text, complaint):
@@ -142,8 +142,8 @@ def test_a_damaged_line_is_named(tmp_path, text, complaint):
     ("change", "complaint"),
     [
         ({"xml": XML.replace("d0.s1.t0", "d0.s1.t1")}, "line 10: small.gold.key.txt has no sense"),
-        ({"xml": XML.replace("d0.s1.t0", "d0.s0.t0")}, "line 10: .* or it came before"),
-        ({"xml": XML.replace(' pos="VERB"', "")}, "line 10: wanted a lemma and NOUN"),
+        ({"xml": XML.replace("d0.s1.t0", "d0.s0.t0")}, "line 10: .* or this id is repeated"),
+        ({"xml": XML.replace(' pos="VERB"', "")}, "line 10: expected a lemma and NOUN"),
         ({"xml": XML.replace("Plays", " ")}, "line 10: a <instance> has no text"),
         ({"xml": XML.replace("</text>", "")}, r"is not XML \(.*line 13"),
         (
@@ -151,8 +151,8 @@ def test_a_damaged_line_is_named(tmp_path, text, complaint):
             "line 2: a doc",
         ),
         ({"keys": f"{KEYS}d0.s9.t0 x%1:00:00::\n"}, "has a sense for 'd0.s9.t0', which is not in"),
-        ({"keys": "\nd0.s0.t0\n"}, "line 2: wanted a name and sense keys"),
-        ({"keys": "d0.s0.t0 lung\n"}, "line 1: wanted a name and sense keys"),
+        ({"keys": "\nd0.s0.t0\n"}, "line 2: expected a name and sense keys"),
+        ({"keys": "d0.s0.t0 lung\n"}, "line 1: expected a name and sense keys"),
     ],
 )
 def test_files_that_do_not_fit_are_named(tmp_path, change, complaint):
@@ -163,9 +163,9 @@ def test_files_that_do_not_fit_are_named(tmp_path, change, complaint):
 def test_missing_files_and_unknown_forms(tmp_path):
     path = write_framework(tmp_path)
     (tmp_path / "small.gold.key.txt").unlink()
-    with pytest.raises(DataError, match=r"small\.gold\.key\.txt; put the senses beside"):
+    with pytest.raises(DataError, match=r"small\.gold\.key\.txt; put the senses next to"):
         list(read_sense_sentences(path))
     with pytest.raises(DataError, match="there is no file"):
         list(read_sense_sentences(tmp_path / "no.jsonl"))
-    with pytest.raises(DataError, match="its form is unknown"):
+    with pytest.raises(DataError, match="has an unknown format"):
         read_sense_sentences(tmp_path / "semcor.txt")

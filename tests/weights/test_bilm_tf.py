@@ -321,9 +321,9 @@ def word_config(**words: Any) -> ModelConfig:
 @pytest.mark.parametrize(
     ("config", "words", "complaint"),
     [
-        (word_config(end="<E>"), ["<S>", "<E>", "<UNK>", "a"], "names them otherwise"),
+        (word_config(end="<E>"), ["<S>", "<E>", "<UNK>", "a"], "uses other names"),
         (word_config(max_chars=3), ["<S>", "</S>", "<UNK>", "a"], "first characters"),
-        (tiny.byte_config(output_dim=20), [], "projects to no more"),
+        (tiny.byte_config(output_dim=20), [], "cannot be wider than the cells"),
     ],
 )
 def test_a_model_the_format_has_no_words_for_is_refused(config, words, complaint, tmp_path):

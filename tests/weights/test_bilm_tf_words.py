@@ -131,8 +131,8 @@ def test_a_vocabulary_is_read_as_bilm_tf_reads_it(tmp_path):
 @pytest.mark.parametrize(
     ("vocabulary", "complaint"),
     [
-        (VOCABULARY[:-1], r"shape \(7, 4\), wanted \(6, 4\)"),
-        ([*VOCABULARY, "more"], r"shape \(7, 4\), wanted \(8, 4\)"),
+        (VOCABULARY[:-1], r"shape \(7, 4\), expected \(6, 4\)"),
+        ([*VOCABULARY, "more"], r"shape \(7, 4\), expected \(8, 4\)"),
         (["<S>", "</S>", "no", *VOCABULARY[3:]], "lacks '<UNK>'"),
         (["no", "</S>", "<UNK>", *VOCABULARY[3:]], "lacks '<S>'"),
         ([], "num_words is 0"),

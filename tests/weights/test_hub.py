@@ -117,7 +117,9 @@ def test_whatever_the_hub_says_becomes_one_sentence(error, monkeypatch):
         raise error
 
     monkeypatch.setattr(huggingface_hub, "snapshot_download", fetch)
-    with pytest.raises(ModelError, match=r"no folder 'owner/name' here, and the hub") as caught:
+    with pytest.raises(
+        ModelError, match=r"no folder 'owner/name', and it could not be downloaded"
+    ) as caught:
         load_model("owner/name")
     assert "\n" not in str(caught.value)
 
@@ -193,7 +195,7 @@ def test_a_hub_that_takes_nothing_is_one_sentence(error, monkeypatch):
 
     monkeypatch.setattr(HfApi, "create_repo", create_repo)
     for model in (tiny.model(), make_language_model()):
-        with pytest.raises(ModelError, match=r"the hub did not take 'me/x'") as caught:
+        with pytest.raises(ModelError, match=r"could not upload 'me/x' to the hub") as caught:
             model.push_to_hub("me/x")
         assert "\n" not in str(caught.value)
 

@@ -257,7 +257,7 @@ def test_a_folder_where_a_file_should_go_is_named(name, tmp_path):
 def test_an_entry_that_no_line_can_keep_is_refused_before_anything_is_written(entry, tmp_path):
     words = [*tiny.WORDS[:-1], entry]
     model = new_model(tiny.word_and_char_config(), seed=1, characters=tiny.LETTERS, words=words)
-    with pytest.raises(ModelError, match="cannot be kept as a line"):
+    with pytest.raises(ModelError, match="cannot be stored as a line"):
         model.save_pretrained(tmp_path / "new")
     assert not (tmp_path / "new").exists()
 

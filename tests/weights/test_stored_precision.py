@@ -105,9 +105,9 @@ def test_half_precision_takes_half_the_bytes(tmp_path):
 @pytest.mark.parametrize(
     ("store", "largest", "too_large", "remedy"),
     [
-        ("f16", 65519.0, 65520.0, "f16 ends at 65504; store it as bf16"),
-        ("f16", -65519.0, -65520.0, "f16 ends at 65504; store it as bf16"),
-        ("bf16", 3.39e38, 3.4e38, r"bf16 ends at 3.38953e\+38; store it as f32"),
+        ("f16", 65519.0, 65520.0, "the largest f16 is 65504; store it as bf16"),
+        ("f16", -65519.0, -65520.0, "the largest f16 is 65504; store it as bf16"),
+        ("bf16", 3.39e38, 3.4e38, r"the largest bf16 is 3.38953e\+38; store it as f32"),
     ],
 )
 def test_a_number_that_would_become_infinite_is_refused(

@@ -1,1 +1,1 @@
-"""From sentences to vectors: read, embed in batches, and keep the result in a file."""
+"""From sentences to vectors: read, embed in batches, and write the results to a file."""

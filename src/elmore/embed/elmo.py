@@ -1,6 +1,6 @@
-"""The part that a task network contains: a biLM, frozen or not, and a learned mix per place of use.
+"""ELMo as a module for task networks: a biLM, frozen or not, and one or more learned mixes.
 
-Shapes: B sentences, T tokens of the longest, D both directions or the projection.
+Shapes: B sentences, T tokens in the longest, D both directions or the projection.
 """
 
 from collections.abc import Iterable, Sequence
@@ -26,18 +26,18 @@ from elmore.weights.loading import load_model
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ElmoOutput:
-    """One tensor per place of use, and which of its positions are tokens."""
+    """One tensor per representation, and the mask of their tokens."""
 
-    representations: list[Tensor]  # each (B, T, D), zero where there is no token
+    representations: list[Tensor]  # each (B, T, D), zero at padding
     mask: Tensor  # (B, T) bool
 
 
 class Elmo(nn.Module):
-    """Give a task network its ELMo vectors, for its input, its output or both.
+    """ELMo vectors for the input or the output of a task network, or both.
 
-    `model` is what `elmore.load` returns, or anything that it takes: a path or a hub id. A biLM
-    alone will do, but then `forward` takes batches only. Each of the `num_representations`
-    has a mix of its own; the biLM runs once for all.
+    `model` is what `elmore.load` returns or accepts (a path or a hub id), or just a biLM; then
+    `forward` accepts batches only. Each of the `num_representations` has its own mix, and the biLM
+    runs once for all of them.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class Elmo(nn.Module):
         if num_representations < 1:
             raise ValueError(f"num_representations is {num_representations}; give at least 1")
         loaded = load_model(model) if isinstance(model, str | Path) else model
-        # The model itself would bring other names into the state dict.
+        # Storing the model itself would change the names in the state dict.
         bilm, self.speller = _take_apart(loaded)
         self.bilm = bilm
         self.trains_bilm = trains_bilm
@@ -86,7 +86,7 @@ class Elmo(nn.Module):
         return self.projection.out_features if self.projection else self.bilm.output_dim
 
     def train(self, mode: bool = True) -> Self:
-        """Switch dropout on or off; a frozen biLM stays as it is when used."""
+        """Switch dropout on or off; a frozen biLM stays in evaluation mode."""
         super().train(mode)
         if not self.trains_bilm:
             self.bilm.eval()
@@ -98,17 +98,17 @@ class Elmo(nn.Module):
         *,
         starts_document: Tensor | None = None,
     ) -> ElmoOutput:
-        """Represent tokenized sentences, a batch of them, or padded (B, T, C) character ids.
+        """Compute vectors of tokenized sentences, a batch, or padded (B, T, C) character ids.
 
-        Batches come from `ElmoModel.batch`, ids from AllenNLP's `batch_to_ids`. Policy `document`
-        needs to know which of the sentences (B,) begin a document.
+        Batches come from `ElmoModel.batch`, ids from AllenNLP's `batch_to_ids`. State policy
+        `document` needs `starts_document` (B,): which sentences begin a document.
         """
         batch = sentences if isinstance(sentences, Batch) else self._make_batch(sentences)
         with nullcontext() if self.trains_bilm else torch.no_grad():
             output = self.bilm(batch, self._begin(len(batch.lengths), starts_document))
         if self.state is not StatePolicy.RESET:
             self._memory.keep(output.state)
-        # Layer norm counts markers too, as AllenNLP does, so they are dropped after the mix.
+        # As in AllenNLP, layer norm includes the markers, so they are dropped after the mix.
         mixed = torch.stack([mix(output.layers) for mix in self.mixes])
         padded, mask = self._pad(mixed, batch.lengths)
         padded = self.dropout(padded)
@@ -122,7 +122,7 @@ class Elmo(nn.Module):
         return torch.stack(penalties).sum()
 
     def reset_state(self) -> None:
-        """Let every row begin anew under the policies that carry state."""
+        """Start every row from the initial state again, under policies that carry state."""
         self._memory.forget()
 
     def _make_batch(self, sentences: Iterable[Sequence[str]] | Tensor) -> Batch:
@@ -133,8 +133,8 @@ class Elmo(nn.Module):
             )
         if self.speller is None:
             raise ConfigError(
-                "this Elmo was made from a biLM alone, which has no list of characters; make it "
-                "from the model, Elmo(model), or give it batches, model.batch(sentences)"
+                "this Elmo was made from a biLM alone, which cannot spell tokens; make it from the "
+                "model, Elmo(model), or give it batches, model.batch(sentences)"
             )
         batch = (
             make_batch_of_ids(sentences, self.speller)
@@ -151,7 +151,7 @@ class Elmo(nn.Module):
         if self.state is StatePolicy.STREAM:
             return carried
         if starts_document is None:
-            raise ValueError("state policy 'document' needs starts_document, one bool a sentence")
+            raise ValueError("state policy 'document' needs starts_document, one bool per sentence")
         starts = starts_document[:, None].to(initial.hidden.device)
         return BiLMState(
             hidden=torch.where(starts, initial.hidden, carried.hidden),
@@ -163,7 +163,7 @@ class Elmo(nn.Module):
 
 
 def _take_apart(model: object) -> tuple[BiLM, Speller | None]:
-    """Return the biLM of a model, and what spells tokens for it."""
+    """Return the biLM and the speller of a model."""
     if isinstance(model, BiLM):
         return model, None
     if isinstance(model, Embedder):

@@ -1,4 +1,4 @@
-"""Sentences in, vectors out: the front door to a model.
+"""Sentences in, vectors out: the main interface to a model.
 
 Shapes: L layers, D both directions of one layer.
 """
@@ -39,7 +39,7 @@ Sentence = str | Sequence[str]
 
 
 class Pool(StrEnum):
-    """How the tokens of a sentence become one vector."""
+    """How the vectors of a sentence's tokens are reduced to one."""
 
     MEAN = "mean"
     MAX = "max"
@@ -61,13 +61,13 @@ def load(
     max_sentence_tokens: int = 10_000,
     precision: Precision | str = Precision.F32,
 ) -> "Embedder":
-    """Load any published model or your own, ready to embed; without a source, elmore's own.
+    """Load any published model or your own; without a source, the model shipped with elmore.
 
-    `source` is a model folder, bilm-tf weights (.hdf5, with `options` if options.json is not beside
-    them), an ELMoForManyLangs folder or a Hugging Face hub id (with `revision`). The other
+    `source` is a model folder, bilm-tf weights (.hdf5, with `options` unless options.json is next
+    to them), an ELMoForManyLangs folder or a Hugging Face hub id (with `revision`). The other
     arguments are those of `Embedder`.
     """
-    placed = read_device(device)
+    checked_device = read_device(device)
     found = find_source(
         source,
         options=options,
@@ -76,7 +76,7 @@ def load(
         revision=revision,
     )
     embedder = Embedder(
-        move_model(read_source(found), placed),
+        move_model(read_source(found), checked_device),
         state=state,
         layers=layers,
         language=language,
@@ -90,13 +90,13 @@ def load(
 
 
 class Embedder:
-    """Give every token of a sentence its vector in context.
+    """Computes contextual vectors, one per token.
 
-    A sentence is a string, which is split into tokens, or a list of tokens, which is taken as it
-    is. `tokens_per_batch` bounds memory and `cache_size` the context-free vectors kept; neither
-    changes a result. Under policy `reset` a vector depends on its sentence alone, to the bit.
-    `precision` is that of the weights: `bf16` and `int8` take a half and a quarter of the memory,
-    and give vectors that differ by about 0.4 % and 2 %.
+    A sentence is a string, which is split into tokens, or a list of tokens, which is used as is.
+    `tokens_per_batch` bounds memory and `cache_size` the number of cached context-free vectors;
+    neither changes results. Under policy `reset`, vectors depend only on their sentence, to the
+    bit. `precision` is that of the weights: `bf16` and `int8` need a half and a quarter of the
+    memory, and their vectors are about 0.4 % and 2 % off.
 
     A loaded embedder is pickled as the path of its model and its settings; unpickling it checks
     that the model is still the same. An embedder of a model in memory is pickled with the model's
@@ -130,28 +130,28 @@ class Embedder:
         self.language = Language(language)
         self.layers = layers
         self.precision = Precision(precision)
-        self.choose_layers(layers)  # a wrong choice is reported here, not at the first sentence
+        self.choose_layers(layers)  # report an invalid choice now, not at the first sentence
         self.max_sentence_tokens = max_sentence_tokens
         self._bilm = freeze(model.bilm, precision=self.precision)
         self._engine = Engine(
             self._bilm,
             TokenCache(self._bilm, model.speller, size=cache_size),
             tokens_per_batch=tokens_per_batch,
-            num_parallel=max(1, torch.get_num_threads() // 2),  # a direction is a thread
+            num_parallel=max(1, torch.get_num_threads() // 2),  # one thread per direction
         )
         self._memory = RowMemory()
-        self._origin: Origin | None = None  # None: a model in memory
+        self._origin: Origin | None = None  # None: the model was given, not loaded
         self._language_model: LanguageModel | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        """Pickle how to make the embedder; what kernels and caches hold is made again."""
+        """Return what is needed to rebuild the embedder; packed weights and caches are left out."""
         origin = self._origin
         if origin is not None and origin.fingerprint != self.model.fingerprint():
             origin = None  # the weights were changed after loading
         if origin is None and self.model.is_released:
             raise ModelError(
-                "this embedder cannot be pickled, because its model gave up its weights; make the "
-                "embedder with elmore.load, which knows where they came from"
+                "this embedder cannot be pickled, because its model has released its weights; make "
+                "the embedder with elmore.load, which records where they came from"
             )
         return {
             "origin": origin,
@@ -180,27 +180,27 @@ class Embedder:
             self._release_weights(origin.source)
 
     def __copy__(self) -> Self:
-        """Share the model and the cache."""
+        """Return a copy that shares the model and the cache."""
         copied = type(self).__new__(type(self))
         copied.__dict__.update(self.__dict__)
         return copied
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        """Copy the packed weights as well, which needs no files."""
+        """Return an independent copy, with its own packed weights; this reads no files."""
         copied = type(self).__new__(type(self))
         memo[id(self)] = copied
         copied.__dict__.update(copy.deepcopy(self.__dict__, memo))
         return copied
 
     def _release_weights(self, source: ModelSource) -> None:
-        """Give up weights that were packed, and that can be loaded again."""
+        """Release weights that were packed and can be loaded again."""
         if self.has_own_weights:
             self.model.release_weights()
         self._origin = Origin(source=source, fingerprint=self.model.fingerprint())
 
     @property
     def num_layers(self) -> int:
-        """The LSTM layers, and the tokens below them."""
+        """The number of LSTM layers plus one for the token layer."""
         return self.model.bilm.num_layers
 
     @property
@@ -210,20 +210,20 @@ class Embedder:
 
     @property
     def kernel(self) -> str:
-        """What computes: avx2, avx512 or another native kernel, or torch."""
+        """The kernel in use: avx2, avx512 or another native kernel, or torch."""
         return self._bilm.kernel_name
 
     @property
     def has_own_weights(self) -> bool:
-        """Whether it computes with a copy of the model's weights."""
+        """Whether it uses its own packed copy of the model's weights."""
         return self._bilm is not self.model.bilm
 
     def initial_state(self, num_sentences: int) -> BiLMState:
-        """Return the state in which sentences begin."""
+        """Return the state that sentences start from."""
         return self._engine.initial_state(num_sentences)
 
     def choose_layers(self, layers: Layers | None = None) -> LayerChoice:
-        """Return what `layers` means for this model; without it, the embedder's own choice."""
+        """Return the choice of layers for this model; by default the embedder's own."""
         chosen = self.layers if layers is None else layers
         return LayerChoice(chosen, num_layers=self.num_layers)
 
@@ -237,18 +237,18 @@ class Embedder:
         progress: bool = False,
         rows: int | None = None,
     ) -> Any:
-        """Return one (tokens, D) array per sentence, in the order given.
+        """Return one (tokens, D) array per sentence, in input order.
 
-        A string is one sentence, and gives one array. A list holds sentences: strings, which are
-        split into tokens, or lists of tokens, which are taken as they are. With `tokenized`,
-        strings are split at spaces only, and a list of strings is the tokens of one sentence.
+        A string is one sentence and gives one array. A list holds sentences: strings, which are
+        split into tokens, or lists of tokens, which are used as is. With `tokenized`, strings are
+        split at spaces only, and a list of strings is the tokens of one sentence.
 
         `layers` is "average", "top", a layer number or a `ScalarMix`; "all" and a list of layer
         numbers give (layers, tokens, D) arrays. `output="torch"` gives tensors on the model's
-        device. `progress` shows a bar, in notebooks too.
+        device. `progress` shows a progress bar, in notebooks too.
 
-        Under state policy `stream` a call is one batch whose sentence k continues row k; with
-        `rows`, sentences are successive batches of that many.
+        Under state policy `stream`, a call is one batch, and its sentence k continues row k; with
+        `rows`, the sentences are consecutive batches of that size.
         """
         parsed, is_single = self._parse_input(sentences, tokenized=tokenized)
         found: list[Any] = []
@@ -269,7 +269,7 @@ class Embedder:
     def stream(
         self, sentences: Iterable[Sentence], *, layers: Layers | None = None, rows: int = 1
     ) -> Iterator[Array]:
-        """Yield arrays as `embed` returns them, reading the input as it is needed."""
+        """Yield the arrays that `embed` would return, reading the input lazily."""
         parsed = (self._parse(sentence) for sentence in _refuse_string(sentences))
         windows = self._windows(parsed, layers=layers, rows=rows)
         return (vectors for window in windows for vectors in window.vectors)
@@ -353,7 +353,7 @@ class Embedder:
             self.model.save_pretrained(folder, store=store)
 
     def load_model(self) -> ElmoModel:
-        """Return the model with its weights, which an embedder that packed them has given up."""
+        """Return the model with its weights, loading them again if they were released."""
         if self.model.is_released and self._origin is not None:
             return self._origin.read_again()
         self.model.require_weights()
@@ -361,7 +361,7 @@ class Embedder:
 
     @property
     def device(self) -> torch.device:
-        """Where it computes."""
+        """The device that it computes on."""
         return self._bilm.device
 
     def to(self, device: str | torch.device) -> Self:
@@ -388,7 +388,7 @@ class Embedder:
         self._memory.forget()
 
     def clear_cache(self) -> None:
-        """Forget all token vectors, after the model's weights were changed."""
+        """Clear the cached token vectors; call this after changing the model's weights."""
         if self.has_own_weights and not self.model.is_released:
             self._bilm = freeze(self.model.bilm, precision=self.precision)
             self._engine.reader = self._engine.cache.reader = self._bilm
@@ -404,10 +404,10 @@ class Embedder:
         num_before: int = 0,
         output: Output = Output.NUMPY,
     ) -> Iterator[SentenceWindow[Any]]:
-        """Embed tokenized sentences window by window, from `state` if given.
+        """Embed tokenized sentences window by window, starting from `state` if given.
 
-        For jobs that keep their own account of the state; this embedder's is not touched.
-        `num_before` sentences came earlier: error messages count them.
+        This is for jobs that manage the state themselves; the embedder's own is not changed.
+        `num_before` is the number of earlier sentences, so that error messages count correctly.
         """
         choice = self.choose_layers(layers)
         reading = WindowedReading(
@@ -427,7 +427,7 @@ class Embedder:
         rows: int,
         output: Output = Output.NUMPY,
     ) -> Iterator[SentenceWindow[Any]]:
-        """Under policy `stream`, continue where the last call left each row."""
+        """Embed sentences; under policy `stream`, continue the rows of the previous call."""
         if self.state is not StatePolicy.STREAM:
             yield from self.windows(sentences, layers=layers, rows=rows, output=output)
             return
@@ -458,7 +458,7 @@ class Embedder:
 
 def _check_size(name: str, size: int, *, least: int) -> None:
     if not isinstance(size, int) or size < least:
-        raise ConfigError(f"{name} is {size!r}; give a whole number from {least}")
+        raise ConfigError(f"{name} is {size!r}; give an integer of at least {least}")
 
 
 def _refuse_string(sentences: Iterable[Sentence]) -> Iterable[Sentence]:

@@ -1,4 +1,4 @@
-"""Vectors in HDF5: a dataset per sentence, named by its number, as AllenNLP and bilm-tf wrote."""
+"""Vectors in HDF5 as in AllenNLP and bilm-tf: one dataset per sentence, named by its number."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -12,7 +12,7 @@ from elmore.embed.token_escapes import join_escaped, split_escaped
 from elmore.embed.vector_file import SentenceVectors, VectorHeader
 from elmore.errors import DataError
 
-# `sentence_to_index` is one JSON text and needs the whole text in memory.
+# `sentence_to_index` is a single JSON text, so all sentences must fit in memory.
 MAX_INDEXED_CHARACTERS = 16_000_000
 LINES_PER_BLOCK = 1024
 
@@ -46,7 +46,7 @@ def write(
                 _append(stored_lines, lines)
                 lines = []
         _append(stored_lines, lines)
-        # Renamed at the end, so that it comes after the sentences for programs that list names.
+        # Renamed at the end, so that it comes after the sentences when names are listed.
         file.move("unfinished sentences", "sentences")
         if index.is_complete:
             file.create_dataset(
@@ -55,7 +55,7 @@ def write(
 
 
 def read(path: Path) -> Iterator[SentenceVectors]:
-    """Read the sentences in order; a file of AllenNLP or bilm-tf serves as well."""
+    """Read the sentences in order, also from files of AllenNLP and bilm-tf."""
     with h5py.File(path, "r") as file:
         yield from _read_own(file) if "elmore" in file.attrs else _read_foreign(file)
 
@@ -66,16 +66,16 @@ def read_header(path: Path) -> VectorHeader:
         if "elmore" not in file.attrs:
             raise DataError(
                 f"{path} was not written by elmore and does not say how it was made; "
-                "its vectors can be read all the same"
+                "read its vectors without the header"
             )
         return VectorHeader.from_json(file.attrs["elmore"])
 
 
 class _WatchedFile:
-    """A file that keeps its first error, and then only pretends to write.
+    """A file that remembers its first write error and ignores all later writes.
 
-    HDF5 writes small datasets when they are closed, and h5py prints an error there without
-    raising it: a disk that is full for a while would leave holes that nobody hears of.
+    HDF5 writes small datasets when they are closed, where h5py prints errors instead of raising
+    them. So a disk that is full for a moment would leave unnoticed holes in the file.
     """
 
     def __init__(self, file: BinaryIO) -> None:
@@ -108,7 +108,7 @@ def _create(path: Path) -> Iterator[tuple[Any, _WatchedFile]]:
             with h5py.File(watched, "w", track_order=True) as file:
                 yield file, watched
         finally:
-            # In place of what h5py made of it, too.
+            # This also replaces any error that h5py raised because of it.
             watched.check()
 
 
@@ -156,7 +156,7 @@ def _read_foreign(file: Any) -> Iterator[SentenceVectors]:
     numbers = sorted(int(name) for name in file if name.isdecimal())
     if not numbers:
         raise DataError(
-            f"{file.filename} has no dataset named by the number of a sentence (0, 1, ...); "
+            f"{file.filename} has no datasets named by sentence number (0, 1, ...); "
             "give a file written by elmore, by AllenNLP's elmo command or by bilm-tf"
         )
     sentences = _read_index(file)
@@ -165,7 +165,7 @@ def _read_foreign(file: Any) -> Iterator[SentenceVectors]:
         tokens = sentences.get(number, "").split()
         num_tokens = vectors.shape[-2]
         if len(tokens) != num_tokens:
-            # No text for this number: AllenNLP keeps only the last of equal sentences.
+            # No text for this number: AllenNLP indexes only the last of several equal sentences.
             tokens = [""] * num_tokens
         yield SentenceVectors(tokens=tokens, vectors=vectors)
 

@@ -21,17 +21,17 @@ Layers = str | int | np.integer[Any] | Sequence[int] | ScalarMix
 
 
 class LayerChoice:
-    """Turn (L, N, D) into what the user asked for: (N, D), or (layers, N, D) for several."""
+    """Reduce (L, N, D) to the chosen layers: (N, D), or (layers, N, D) for several."""
 
     def __init__(self, layers: Layers, *, num_layers: int) -> None:
         self.mix: ScalarMix | None = None
-        self.numbers: list[int] | None = None  # of several layers
+        self.numbers: list[int] | None = None  # if several layers are chosen
         self.number: int | None = None
         self.name = ""
         if isinstance(layers, str):
             layers = _read_text(layers)
         if isinstance(layers, ScalarMix):
-            self.mix = copy.deepcopy(layers).eval()  # a task may go on training its own
+            self.mix = copy.deepcopy(layers).eval()  # a task may keep training the original
             _check_mix(self.mix, num_layers=num_layers)
         elif isinstance(layers, str) and layers in (ALL, AVERAGE, TOP):
             self.name = layers
@@ -43,18 +43,18 @@ class LayerChoice:
 
     @property
     def num_kept(self) -> int | None:
-        """How many vectors a token gets; None: a single one, without an axis for layers."""
+        """The number of vectors per token; None for a single one, without a layer axis."""
         return None if self.numbers is None else len(self.numbers)
 
     @property
     def is_per_sentence(self) -> bool:
-        """Whether one token's result depends on the others: layer norm looks at all of them."""
+        """Whether a token's result depends on the whole sentence, as it does with layer norm."""
         return self.mix is not None and self.mix.normalizes
 
     def __str__(self) -> str:
-        """Name the choice in files."""
+        """Return the name of the choice in vector files."""
         if self.mix is not None:
-            # Nine digits tell any two numbers of single precision apart.
+            # Nine digits identify every number in single precision.
             weights = ",".join(f"{weight:.9g}" for weight in self.mix.weights.tolist())
             normalized = ";normalized" if self.mix.normalizes else ""
             return f"mix({weights};scale={self.mix.scale.item():.9g}{normalized})"
@@ -64,7 +64,7 @@ class LayerChoice:
 
     @torch.no_grad()
     def __call__(self, layers: Tensor) -> Tensor:
-        """Apply the choice; a mix's dropout is for training only."""
+        """Apply the choice, a mix without its dropout."""
         if self.mix is not None:
             return self.mix.to(layers.device)(layers)
         if self.number is not None:
@@ -77,7 +77,7 @@ class LayerChoice:
 
 
 def _read_text(layers: str) -> Layers:
-    """Return the numbers in a text such as "0,2"; anything else as it is."""
+    """Return the numbers in a text such as "0,2"; return any other text unchanged."""
     parts = layers.split(",")
     if len(parts) > 1 and all(part.strip().isdecimal() for part in parts):
         return [int(part) for part in parts]
@@ -99,13 +99,13 @@ def _read_number(layers: object, *, num_layers: int) -> int:
 
 
 def _read_numbers(layers: Any, *, num_layers: int) -> list[int]:
-    """Read a list of layer numbers; numbers that are not whole were meant as weights."""
+    """Read a list of layer numbers; floats are refused, because they were meant as weights."""
     listed = layers.tolist() if isinstance(layers, Tensor | np.ndarray) else layers
     numbers = [] if isinstance(listed, bytes | dict) else list(listed)
     if any(isinstance(number, float | np.floating) for number in numbers):
         raise ConfigError(
-            f"layers is {layers!r:.60}, and a list must hold layer numbers; for a weighted sum "
-            "give ScalarMix.from_weights([...]), for the logits of a softmax "
+            f"layers is {layers!r:.60}, but a list must hold layer numbers; for a weighted sum "
+            "give ScalarMix.from_weights([...]), or for weights before the softmax "
             f"ScalarMix(num_layers={num_layers}, initial_weights=[...])"
         )
     checked = [_read_number(number, num_layers=num_layers) for number in numbers]
@@ -120,6 +120,6 @@ def _read_numbers(layers: Any, *, num_layers: int) -> list[int]:
 def _check_mix(mix: ScalarMix, *, num_layers: int) -> None:
     if len(mix.weights) != num_layers:
         raise ConfigError(
-            f"this mix weighs {len(mix.weights)} layers but the model has {num_layers}; use the "
-            "model it was trained with"
+            f"this mix has weights for {len(mix.weights)} layers, but the model has {num_layers}; "
+            "use the model it was trained with"
         )

@@ -1,6 +1,6 @@
-"""A file of layers: those of each sentence in turn, an index, and at its end how to read them.
+"""A file of layers: the layers of each sentence, an index, and a description at the end.
 
-It is written once, sentence after sentence, and then mapped into memory and never changed.
+It is written once, sentence by sentence, then memory-mapped and never changed.
 
 Shapes: L layers, T tokens of a sentence, D both directions of a layer.
 """
@@ -26,31 +26,31 @@ from elmore.text.batches import refuse_string
 
 FORMAT = 1
 DIGEST_BYTES = 16
-# Of a sentence in the index: its digest, where its layers begin, how many tokens it has.
+# A sentence's entry in the index: its digest, the offset of its layers, its number of tokens.
 INDEX_COLUMNS = (("high", "<u8"), ("low", "<u8"), ("start", "<i8"), ("num_tokens", "<i4"))
 INDEX_BYTES = sum(np.dtype(kind).itemsize for _, kind in INDEX_COLUMNS)
 # The end of a file: the length of the JSON before it, and a mark.
 TAIL = struct.Struct("<q8s")
 MARK = b"elmolyrs"
-MAX_ABOUT_BYTES = 1024  # the JSON, the tail, and what puts the index at a multiple of 8
+MAX_ABOUT_BYTES = 1024  # the JSON, the tail, and the padding that aligns the index to 8 bytes
 
 
 class LayerFile:
-    """A finished file, mapped into memory: what is not read takes none."""
+    """A finished file, memory-mapped, so that only the parts in use take memory."""
 
     def __init__(self, mapping: mmap.mmap) -> None:
-        """Raise ValueError or KeyError for what is no whole file."""
+        """Raise ValueError or KeyError if the file is incomplete or has another format."""
         self._mapping = mapping
         about_bytes, mark = TAIL.unpack(mapping[-TAIL.size :])
         about: dict[str, Any] = json.loads(mapping[-TAIL.size - about_bytes : -TAIL.size])
         num_bytes = about["start"] + about_bytes + TAIL.size
         if mark != MARK or about["format"] != FORMAT or num_bytes != len(mapping):
-            raise ValueError("not a whole file of this format")
+            raise ValueError("not a complete file of this format")
         self.num_layers: int = about["num_layers"]
         self.layer_dim: int = about["layer_dim"]
         self.num_sentences: int = about["num_sentences"]
         self.whole_bytes: int = about["whole_bytes"]
-        """How large it would be with all sentences."""
+        """The size of the file if it held all sentences."""
         self.is_whole: bool = about["is_whole"]
         self._dtype = LayerPrecision(about["precision"]).dtype
         self._index: dict[str, NDArray[Any]] = {}
@@ -61,7 +61,7 @@ class LayerFile:
             offset += column.nbytes
 
     def read(self, tokens: Sequence[str]) -> Rounded | None:
-        """Return (L, T, D), or None for a sentence that it does not have."""
+        """Return (L, T, D), or None if the sentence is not in the file."""
         high, low = np.frombuffer(digest_sentence(tokens), "<u8")
         row = int(np.searchsorted(self._index["high"], high))
         while row < self.num_sentences and self._index["high"][row] == high:
@@ -86,12 +86,12 @@ class LayerFile:
 
 
 def map_file(path: Path) -> LayerFile | None:
-    """Map a file, and keep it from being removed; None if there is none, or a damaged one."""
+    """Memory-map a file and lock it against removal; None if it is missing or damaged."""
     try:
         with path.open("rb") as file:
             if not _share(file, path):
                 return None
-            # The mapping has a copy of the descriptor, and with it the lock while it lives.
+            # The mapping has a copy of the descriptor, so it holds the lock as long as it exists.
             return LayerFile(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
     except (FileNotFoundError, NotADirectoryError):
         return None
@@ -99,15 +99,15 @@ def map_file(path: Path) -> LayerFile | None:
         return None
     except OSError as error:
         raise DataError(
-            f"cannot read {path}: {error.strerror}; delete it, or name another folder in "
-            "ELMORE_CACHE"
+            f"cannot read {path}: {error.strerror}; delete it, or set ELMORE_CACHE to another "
+            "folder"
         ) from error
 
 
 def _share(file: BinaryIO, path: Path) -> bool:
-    """Lock a file for reading; False if somebody is removing it."""
+    """Lock a file for reading; False if another process is removing it."""
     if sys.platform == "win32":
-        return True  # where nobody can remove a file that is open
+        return True  # Windows does not remove open files
     import fcntl  # noqa: PLC0415 - not on Windows
 
     try:
@@ -121,7 +121,7 @@ def _share(file: BinaryIO, path: Path) -> bool:
 
 
 class FileWriter:
-    """Writes sentence after sentence, and the index at the end."""
+    """Writes one sentence at a time, and the index at the end."""
 
     def __init__(self, file: BinaryIO, source: LiveLayers) -> None:
         self.num_tokens = 0
@@ -132,11 +132,11 @@ class FileWriter:
 
     @property
     def num_sentences(self) -> int:
-        """Those written so far."""
+        """The number of sentences written so far."""
         return len(self._starts)
 
     def add(self, tokens: Sequence[str], layers: NDArray[np.float32]) -> None:
-        """Write the (L, T, D) layers of a sentence that is not there yet."""
+        """Write the (L, T, D) layers of a sentence that is not in the file yet."""
         rounded = round_layers(layers, self._source.precision)
         half = rounded.shape[2] // 2
         assert np.array_equal(rounded[0, :, :half], rounded[0, :, half:]), "layer 0 is [x; x]"
@@ -148,7 +148,7 @@ class FileWriter:
         self.num_tokens += len(tokens)
 
     def finish(self, *, num_wanted: int, whole_bytes: int) -> None:
-        """Write the index, in the order of digests, and what is needed to read the file."""
+        """Write the index, sorted by digest, and the description of the file."""
         self._file.write(bytes(-self._file.tell() % 8))
         index_start = self._file.tell()
         high, low = np.frombuffer(self._digests, "<u8").reshape(-1, 2).T
@@ -169,18 +169,18 @@ class FileWriter:
         }
         encoded = json.dumps(about).encode()
         self._file.write(encoded + TAIL.pack(len(encoded), MARK))
-        self._file.truncate()  # it may have been made larger, to keep room for it
+        self._file.truncate()  # more disk space may have been reserved
         self._file.flush()
-        os.fsync(self._file.fileno())  # before it gets its name: after a power cut, whole or absent
+        os.fsync(self._file.fileno())  # before the rename, so a power cut leaves no partial file
 
 
 def digest_sentence(tokens: Sequence[str]) -> bytes:
-    """Return what stands for a sentence: two never share it."""
+    """Return a key for a sentence; different sentences have different keys."""
     refuse_string(tokens)
     return bytes.fromhex(digest_tokens("", tokens))[:DIGEST_BYTES]
 
 
 def count_token_bytes(source: LiveLayers) -> int:
-    """Return what a token takes on disk; of layer 0, which is [x; x], half is stored."""
+    """Return the bytes per token on disk; only half of layer 0, which is [x; x], is stored."""
     num_values = source.num_layers * source.layer_dim - source.layer_dim // 2
     return num_values * source.precision.dtype.itemsize

@@ -1,6 +1,6 @@
-"""Where task networks get a frozen biLM's layers from: computed at each call, or kept on disk.
+"""Where task networks get a frozen biLM's layers from: computed in each call, or stored on disk.
 
-Shapes: L layers, B sentences, T tokens of the longest, D both directions of a layer.
+Shapes: L layers, B sentences, T tokens in the longest, D both directions of a layer.
 """
 
 from collections.abc import Sequence
@@ -22,37 +22,37 @@ Rounded = NDArray[Any]  # float16 or float32
 
 
 class LayerPrecision(StrEnum):
-    """What a task sees of a layer's numbers, whether they were kept or computed just now."""
+    """The precision of the layers that a task gets, whether stored or just computed."""
 
     F16 = "f16"
-    """Half the disk, and some three digits: less than dropout takes away."""
+    """Half the disk space and about three digits; dropout adds far more noise than that."""
     F32 = "f32"
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The numbers as they are stored, the least significant byte first on every machine."""
+        """The type on disk, little-endian on every machine."""
         return np.dtype("<f2" if self is LayerPrecision.F16 else "<f4")
 
 
 class LayerSource(Protocol):
-    """Anything that gives sentences the layers of one biLM."""
+    """Anything that returns a biLM's layers for sentences."""
 
     @property
     def num_layers(self) -> int:
-        """The LSTM layers, and the tokens below them."""
+        """The number of LSTM layers plus one for the token layer."""
 
     @property
     def layer_dim(self) -> int:
         """Width of a layer: both directions."""
 
     def find(self, sentences: Sequence[Sequence[str]]) -> Tensor:
-        """Return (L, B, T, D) float32, zero behind the end of a sentence."""
+        """Return (L, B, T, D) float32, zero at padding."""
 
 
 class LiveLayers:
-    """Computes the layers of every batch anew, and rounds them as a cache does.
+    """Computes the layers in each call, and rounds them as the cache does.
 
-    A task that was fitted with cached layers so predicts the same with these, to the bit where the
+    So a task network trained with cached layers predicts the same with these: to the bit if the
     same kernel computed both.
     """
 
@@ -61,15 +61,15 @@ class LiveLayers:
     ) -> None:
         if embedder.state is not StatePolicy.RESET:
             raise ConfigError(
-                f"an embedder for tasks has state 'reset', this one has '{embedder.state}': a "
-                "sentence must have the same layers wherever it comes; load it with state='reset'"
+                f"an embedder for tasks needs state 'reset', but this one has '{embedder.state}': "
+                "a sentence must always have the same layers; load it with state='reset'"
             )
         self.embedder = embedder
         self.precision = LayerPrecision(read_choice("precision", precision, LayerPrecision))
 
     @property
     def num_layers(self) -> int:
-        """The LSTM layers, and the tokens below them."""
+        """The number of LSTM layers plus one for the token layer."""
         return self.embedder.num_layers
 
     @property
@@ -78,11 +78,11 @@ class LiveLayers:
         return self.embedder.vector_dim
 
     def find(self, sentences: Sequence[Sequence[str]]) -> Tensor:
-        """Return (L, B, T, D) float32, zero behind the end of a sentence."""
+        """Return (L, B, T, D) float32, zero at padding."""
         return pad_layers(self.compute(sentences))
 
     def compute(self, sentences: Sequence[Sequence[str]]) -> list[Rounded]:
-        """Return a rounded (L, T, D) array a sentence; a repeated one is computed once."""
+        """Return one rounded (L, T, D) array per sentence; repeated ones are computed once."""
         for sentence in sentences:
             refuse_string(sentence)
         distinct = list(dict.fromkeys(tuple(sentence) for sentence in sentences))
@@ -95,31 +95,31 @@ class LiveLayers:
 
 
 def round_layers(layers: NDArray[np.float32], precision: LayerPrecision) -> Rounded:
-    """Return the numbers as a task sees them; refuse those that would not be numbers any more.
+    """Round layers to the precision that a task gets; raise an error if a number overflows.
 
-    Half precision ends at 65504. Trained biLMs stay far below, so what is beyond is refused: cut
-    off in silence, it would be a wrong vector that nobody learns of.
+    The largest number in half precision is 65504. Trained biLMs stay far below it. Clipping larger
+    numbers silently would give wrong vectors without anyone noticing.
     """
     with np.errstate(over="ignore"):
         rounded = layers.astype(precision.dtype)
     if not np.isfinite(rounded).all():
         if not np.isfinite(layers).all():
             raise ModelError(
-                "the biLM gives infinite numbers or none (NaN) for a token; its weights are "
-                "damaged or its training diverged, so take another model"
+                "the biLM gives infinite numbers or NaN for a token; its weights are damaged or "
+                "its training diverged, so use another model"
             )
         raise ModelError(
-            f"the biLM gives {np.abs(layers).max():g} for a token, and half precision ends at "
-            f"65504; keep its layers as '{LayerPrecision.F32}' instead of '{precision}'"
+            f"the biLM gives {np.abs(layers).max():g} for a token, but half precision ends at "
+            f"65504; store its layers as '{LayerPrecision.F32}' instead of '{precision}'"
         )
     return rounded
 
 
 def pad_layers(arrays: Sequence[Rounded]) -> Tensor:
-    """Put (L, T, D) arrays of some sentences side by side, as (L, B, T, D) float32."""
+    """Stack the (L, T, D) arrays of several sentences into (L, B, T, D) float32."""
     num_layers, _, dim = arrays[0].shape
     longest = max(array.shape[1] for array in arrays)
     padded = np.zeros((num_layers, len(arrays), longest, dim), dtype=np.float32)
-    for place, array in enumerate(arrays):
-        padded[:, place, : array.shape[1]] = array
+    for index, array in enumerate(arrays):
+        padded[:, index, : array.shape[1]] = array
     return torch.from_numpy(padded)

@@ -1,4 +1,4 @@
-"""Vectors in an npz archive: an array per sentence, named by its number, for `numpy.load`."""
+"""Vectors in an npz archive for `numpy.load`: one array per sentence, named by its number."""
 
 import io
 import shutil
@@ -26,7 +26,7 @@ def write(
     compression = zipfile.ZIP_DEFLATED if compress else zipfile.ZIP_STORED
     with (
         zipfile.ZipFile(path, "w", compression=compression) as archive,
-        # An archive takes one member at a time, so the text waits until the vectors are in.
+        # Zip members are written one at a time, so the text is buffered until the vectors are in.
         tempfile.SpooledTemporaryFile(
             max_size=MAX_TEXT_BYTES_IN_MEMORY, dir=str(path.parent)
         ) as text,
@@ -68,7 +68,7 @@ def _check_ours(path: Path, archive: zipfile.ZipFile) -> None:
 
 
 def _open_new(archive: zipfile.ZipFile, name: str) -> IO[bytes]:
-    # ZipInfo by hand for its fixed date: equal content makes equal files.
+    # A ZipInfo of our own has a fixed date, so that equal content gives equal files.
     member = zipfile.ZipInfo(f"{name}.npy")
     member.compress_type = archive.compression
     return archive.open(member, "w", force_zip64=True)
@@ -82,7 +82,7 @@ def _write_array(archive: zipfile.ZipFile, name: str, array: NDArray[Any]) -> No
 def _write_text(
     archive: zipfile.ZipFile, name: str, text: "tempfile.SpooledTemporaryFile[bytes]"
 ) -> None:
-    """Write UTF-8 as an array of bytes; an array of strings would be as wide as the longest."""
+    """Write UTF-8 as an array of bytes; an array of strings would pad all to the longest."""
     description = {"descr": "|u1", "fortran_order": False, "shape": (text.tell(),)}
     text.seek(0)
     with _open_new(archive, name) as member:

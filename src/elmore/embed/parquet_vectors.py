@@ -1,4 +1,4 @@
-"""Vectors in Parquet: a row per token, for pandas, polars, DuckDB and the like."""
+"""Vectors in Parquet: one row per token, for pandas, polars, DuckDB and the like."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -18,7 +18,7 @@ try:
 except ImportError as error:
     raise MissingExtraError(needed_for="a .parquet file", extra="parquet") from error
 
-# A row group is held in memory as a whole, by the writer and by every reader.
+# Writers and readers hold a whole row group in memory.
 MAX_ROWS_PER_GROUP = 8192
 MAX_BYTES_PER_GROUP = 8_000_000
 
@@ -33,7 +33,7 @@ def write(
         path,
         schema,
         compression="zstd" if compress else "none",
-        # A dictionary or the extremes of a vector's components cost time and help nobody.
+        # For the components of vectors, dictionaries and statistics only cost time.
         use_dictionary=["token"],
         write_statistics=["sentence", "position"],
         use_byte_stream_split=_columns_to_split(header) if compress else False,
@@ -45,12 +45,12 @@ def write(
             num_sentences += 1
         for group in rows.flush():
             writer.write_table(group)
-        # Only now is the count known, and only it tells of empty sentences, which have no rows.
+        # The count is known only now. It is needed because empty sentences have no rows.
         writer.add_key_value_metadata({"elmore": header.to_json(num_sentences=num_sentences)})
 
 
 def read(path: Path) -> Iterator[SentenceVectors]:
-    """Read the sentences in order, those without tokens included."""
+    """Read the sentences in order, including those without tokens."""
     with parquet.ParquetFile(path) as file:
         text = _read_text(path, file)
         header = VectorHeader.from_json(text)
@@ -73,7 +73,7 @@ def read_header(path: Path) -> VectorHeader:
 
 
 class _Rows:
-    """Rows on their way into a row group."""
+    """Collects the rows of a row group."""
 
     def __init__(self, *, schema: Any, max_rows: int) -> None:
         self.schema = schema
@@ -84,7 +84,7 @@ class _Rows:
         self.vectors: list[NDArray[Any]] = []
 
     def add(self, sentence: SentenceVectors, *, number: int) -> Iterator[Any]:
-        """Take a sentence in; give a table whenever one is full."""
+        """Add a sentence; yield a table whenever a row group is full."""
         for start in range(0, len(sentence.tokens), self.max_rows):
             piece = slice(start, start + self.max_rows)
             tokens = sentence.tokens[piece]
@@ -96,7 +96,7 @@ class _Rows:
             self.vectors.append(sentence.vectors[..., piece, :])
 
     def flush(self) -> Iterator[Any]:
-        """Give the rows that are left, if any."""
+        """Yield a table of the remaining rows, if any."""
         if not self.tokens:
             return
         vectors = np.concatenate(self.vectors, axis=-2)  # (rows, D) or (layers, rows, D)
@@ -127,8 +127,8 @@ def _vector_columns(header: VectorHeader) -> list[str]:
 
 
 def _columns_to_split(header: VectorHeader) -> list[str]:
-    """Name the columns whose bytes compress better when like bytes are put together."""
-    # DuckDB (2.0) cannot read float16 stored like this; float32 it can, and polars both.
+    """Return the columns that compress better with byte stream split encoding."""
+    # DuckDB (2.0) can read float32 but not float16 in this encoding; polars can read both.
     if header.dtype != "float32":
         return []
     return [f"{name}.list.element" for name in _vector_columns(header)]
@@ -150,14 +150,14 @@ def _read_text(path: Path, file: Any) -> str:
     metadata = file.metadata.metadata or {}
     if b"elmore" not in metadata:
         raise DataError(
-            f"{path} has no metadata 'elmore', so elmore did not write it or another program "
-            "rewrote it; read it with that program"
+            f"{path} has no metadata 'elmore', so it was written or changed by another program; "
+            "read it with that program"
         )
     return str(metadata[b"elmore"], "ascii")
 
 
 def _read_pieces(file: Any, *, header: VectorHeader) -> Iterator[tuple[int, SentenceVectors]]:
-    """Give each sentence's rows with its number; a row group's end cuts a sentence in two."""
+    """Yield each sentence's rows with its number; a row group's end may split a sentence."""
     for group_number in range(file.num_row_groups):
         group = file.read_row_group(group_number)
         numbers = group["sentence"].to_numpy()

@@ -1,7 +1,7 @@
-r"""Tokens as plain lines of text, whatever characters they have.
+r"""Escape tokens so that any characters in them can be stored in vector files.
 
-HDF5 strings cannot hold NUL, UTF-8 cannot hold lone surrogates, and a line of tokens needs tab and
-newline for itself. One rule for all vector files; "\e" tells [""] from [].
+HDF5 strings cannot hold NUL, UTF-8 cannot hold lone surrogates, and lines of tokens use tab and
+newline as separators. All vector files use the same escapes; "\e" distinguishes [""] from [].
 """
 
 import re
@@ -14,7 +14,7 @@ _TO_ESCAPE = re.compile("[\\\\\0\t\n\r\ud800-\udfff]")
 
 
 def escape_token(token: str) -> str:
-    r"""Spell a token without NUL, tab, newline, carriage return or lone surrogates.
+    r"""Escape NUL, tab, newline, carriage return and lone surrogates in a token.
 
     >>> print(escape_token("C:\\temp\t1"))
     C:\\temp\t1
@@ -25,7 +25,7 @@ def escape_token(token: str) -> str:
 
 
 def unescape_token(text: str) -> str:
-    r"""Return the token that `escape_token` spelled.
+    r"""Undo `escape_token`.
 
     >>> unescape_token(r"\ud83d") == chr(0xD83D)
     True
@@ -38,14 +38,14 @@ def unescape_token(text: str) -> str:
 
 
 def join_escaped(tokens: Sequence[str]) -> str:
-    """Return a sentence as one line of escaped tokens, a tab between them."""
+    """Return a sentence as one line of escaped tokens, separated by tabs."""
     if all(tokens) and not _TO_ESCAPE.search("".join(tokens)):  # nearly always
         return "\t".join(tokens)
     return "\t".join(map(escape_token, tokens))
 
 
 def split_escaped(line: str) -> list[str]:
-    """Return the tokens that `join_escaped` joined."""
+    """Undo `join_escaped`."""
     if not line:
         return []
     texts = line.split("\t")

@@ -18,7 +18,7 @@ from elmore.files.atomic import replace_file, resolve_target
 
 FORMAT = 1
 
-# Modules, not functions: h5py and pyarrow are slow to import and wait until a file needs them.
+# Modules, not functions: h5py and pyarrow are slow to import, so only import them when needed.
 FORMATS = {
     ".h5": "elmore.embed.hdf5_vectors",
     ".hdf5": "elmore.embed.hdf5_vectors",
@@ -26,7 +26,7 @@ FORMATS = {
     ".npz": "elmore.embed.npz_vectors",
 }
 
-# What h5py, pyarrow, zipfile and numpy raise when a file is not what it should be.
+# The errors that h5py, pyarrow, zipfile and numpy raise on damaged files.
 DAMAGE = (
     OSError,
     ValueError,
@@ -39,7 +39,7 @@ DAMAGE = (
 )
 
 
-# eq=False: arrays have no single truth value, so a generated == would fail when it is used.
+# eq=False: a generated == would fail, because arrays have no single truth value.
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SentenceVectors:
     """A sentence and its vectors."""
@@ -50,17 +50,17 @@ class SentenceVectors:
 
 @dataclass(frozen=True, kw_only=True)
 class VectorHeader:
-    """How a file of vectors was made; stored in the file."""
+    """How a vector file was made; stored in the file."""
 
     model: str
     model_hash: str
     state: str
     layers: str
     dtype: str  # "float32" or "float16"
-    num_layers: int | None  # None: one mixed vector a token
+    num_layers: int | None  # None: one vector per token
     vector_dim: int
-    precision: str = "f32"  # of the weights; files without it are of that
-    kernel: str | None = None  # what computed: avx2, ..., torch; None in files without it
+    precision: str = "f32"  # of the weights; older files without this entry have f32
+    kernel: str | None = None  # that computed it: avx2, ..., torch; None in older files
 
     def __post_init__(self) -> None:
         if self.dtype not in ("float32", "float16"):
@@ -72,16 +72,16 @@ class VectorHeader:
         return shape if self.num_layers is None else (self.num_layers, *shape)
 
     def to_json(self, **more: int) -> str:
-        """Return the header as ASCII text, with its format number and what the file adds to it."""
+        """Return the header as ASCII JSON, with the format number and entries of the file type."""
         return json.dumps({"format": FORMAT, **asdict(self), **more})
 
     @classmethod
     def from_json(cls, text: str) -> "VectorHeader":
-        """Read what `to_json` wrote; entries that are not the header's own are left aside."""
+        """Read what `to_json` wrote; unknown entries are ignored."""
         entries = json.loads(text)
         if entries["format"] != FORMAT:
             raise DataError(
-                f"this file of vectors has format {entries['format']} and elmore reads "
+                f"this vector file has format {entries['format']}, but this elmore reads "
                 f"format {FORMAT}; update elmore"
             )
         known = {field.name for field in fields(cls)}
@@ -89,7 +89,7 @@ class VectorHeader:
 
 
 class VectorFormat(Protocol):
-    """What the module of a format offers; paths and sentences arrive checked."""
+    """The functions in the module of a file format; paths and sentences are already checked."""
 
     def write(
         self,
@@ -105,7 +105,7 @@ class VectorFormat(Protocol):
         """Read the sentences in order."""
 
     def read_header(self, path: Path) -> VectorHeader:
-        """Read how the file was made."""
+        """Read the header."""
 
 
 def write_vector_file(
@@ -115,7 +115,7 @@ def write_vector_file(
     header: VectorHeader,
     compress: bool = False,
 ) -> None:
-    """Write all sentences, or leave what is at `path` as it was; memory use stays flat."""
+    """Write all sentences, or leave `path` unchanged on failure; memory use is constant."""
     path = Path(path)
     vector_format = _find_format(path)
     with replace_file(path) as temporary:
@@ -124,13 +124,13 @@ def write_vector_file(
 
 
 def read_vectors(path: str | Path) -> Iterator[SentenceVectors]:
-    """Read a file of vectors sentence by sentence, in the order they were written."""
+    """Read a vector file sentence by sentence, in the order they were written."""
     path = _find_file(path)
     return _explain_read_errors(path, _find_format(path).read(path))
 
 
 def read_header(path: str | Path) -> VectorHeader:
-    """Read how a file of vectors was made."""
+    """Read the header of a vector file: how it was made."""
     path = _find_file(path)
     vector_format = _find_format(path)
     with _explaining_read_errors(path):
@@ -138,11 +138,11 @@ def read_header(path: str | Path) -> VectorHeader:
 
 
 def check_vector_path(path: str | Path) -> None:
-    """Refuse, before hours of work, a path that `write_vector_file` would refuse at the end."""
+    """Fail now, not after hours of work, if `write_vector_file` could not write to `path`."""
     path = Path(path)
     _find_format(path)
     if path.is_dir():
-        raise DataError(f"cannot write {path}: it is a folder; name a file")
+        raise DataError(f"cannot write {path}: it is a folder; give a file name")
     resolve_target(path)
 
 
@@ -150,8 +150,7 @@ def _find_format(path: Path) -> VectorFormat:
     suffix = path.suffix.lower()
     if suffix not in FORMATS:
         raise DataError(
-            f"cannot tell the format of {path} by its suffix {path.suffix!r}; "
-            f"choose one of {', '.join(FORMATS)}"
+            f"{path} has the unknown suffix {path.suffix!r}; choose one of {', '.join(FORMATS)}"
         )
     return cast(VectorFormat, import_module(FORMATS[suffix]))
 
@@ -159,7 +158,7 @@ def _find_format(path: Path) -> VectorFormat:
 def _find_file(path: str | Path) -> Path:
     path = Path(path)
     if not path.is_file():
-        raise DataError(f"there is no file {path}; give the path of a file of vectors")
+        raise DataError(f"there is no file {path}; give the path of a vector file")
     return path
 
 
@@ -171,12 +170,12 @@ def _conform_all(
 
 
 def _conform(sentence: SentenceVectors, *, number: int, header: VectorHeader) -> SentenceVectors:
-    """Give the vectors the file's dtype, and refuse a shape that is not the file's."""
+    """Convert the vectors to the file's dtype, and check their shape."""
     expected = header.vectors_shape(len(sentence.tokens))
     if sentence.vectors.shape != expected:
         raise DataError(
             f"sentence {number} has vectors of shape {sentence.vectors.shape}; "
-            f"its {len(sentence.tokens)} tokens and the header ask for {expected}"
+            f"its {len(sentence.tokens)} tokens and the header require {expected}"
         )
     try:
         with np.errstate(over="raise"):
@@ -193,11 +192,11 @@ def _explaining_read_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except PermissionError as error:
-        raise DataError(f"reading {path} is not allowed; change its permissions") from error
+        raise DataError(f"no permission to read {path}; change its permissions") from error
     except DAMAGE as error:
-        reason = " ".join(str(error).split())  # pyarrow's are several lines
+        reason = " ".join(str(error).split())  # pyarrow's errors have several lines
         raise DataError(
-            f"{path} is damaged or not a file of vectors ({reason:.300}); write it again"
+            f"{path} is damaged or not a vector file ({reason:.300}); write it again"
         ) from error
 
 

@@ -1,4 +1,4 @@
-"""The vectors of a batch, sentence by sentence, as users get them.
+"""Split the output of a batch into one array per sentence.
 
 Shapes: L layers, N tokens of a batch (markers included), D both directions of one layer.
 """
@@ -21,7 +21,7 @@ Array = NDArray[np.float32]
 
 
 class Output(StrEnum):
-    """What vectors are returned as."""
+    """The type in which vectors are returned."""
 
     NUMPY = "numpy"
     TORCH = "torch"
@@ -31,7 +31,7 @@ class Output(StrEnum):
 def make_cutter(
     choice: LayerChoice, *, output: Output = Output.NUMPY
 ) -> Callable[[ReadBatch], list[Any]]:
-    """Return what turns a batch into one (tokens, D) or (layers, tokens, D) array per sentence."""
+    """Return a function that splits a batch into (tokens, D) or (layers, tokens, D) arrays."""
 
     def cut(batch: ReadBatch) -> list[Any]:
         ends = list(accumulate(batch.lengths))
@@ -39,9 +39,9 @@ def make_cutter(
         slices = [
             (..., slice(start + 1, end - 1), slice(None)) for start, end in pairwise([0, *ends])
         ]
-        # Copied, since a slice would keep the whole batch alive. On the CPU by numpy, because torch
-        # would wake its threads for that.
-        with torch.inference_mode(False):  # so that tensors can be used with a gradient
+        # Copied, because a slice would keep the whole batch alive. On the CPU numpy copies, because
+        # torch would wake up its threads for it.
+        with torch.inference_mode(False):  # so that the tensors can be used in training
             if output is Output.TORCH and chosen.device.type != "cpu":
                 return [chosen[piece].clone() for piece in slices]
             arrays = chosen.cpu().numpy()
@@ -62,7 +62,7 @@ def make_empty(choice: LayerChoice, reader: Reader, *, output: Output = Output.N
 
 
 def _choose(choice: LayerChoice, layers: Tensor, ends: list[int]) -> Tensor:
-    """Return (N, D), or (layers, N, D) for several; `ends` is where each sentence ends."""
+    """Return (N, D), or (layers, N, D) for several layers; `ends` are the ends of sentences."""
     if not choice.is_per_sentence:
         return choice(layers)
     parts = torch.tensor_split(layers, ends[:-1], dim=1)

@@ -1,1 +1,1 @@
-"""What the vectors show: contexts in which a word is used alike."""
+"""Look into vectors and training runs: similar uses of a word, training curves."""

@@ -1,4 +1,4 @@
-"""Contexts in which a word is used alike: nearest by the cosine of their vectors."""
+"""Find similar uses of a word: those whose vectors have the highest cosine similarity."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from elmore.errors import DataError
 
 Array = NDArray[np.float32]
 
-# Pairs grow with the square; a word used more often than this is told by its first uses.
+# The number of pairs grows quadratically, so of a frequent word only the first uses count.
 MAX_CONTEXTS = 10_000
 ROWS_AT_ONCE = 1024
 
@@ -45,15 +45,18 @@ def nearest_to(
     top: int = 10,
     layers: Layers | None = None,
 ) -> list[Neighbor]:
-    """Return the uses of `word` most like its first use in the sentence `query`."""
-    asked, asked_vectors = collect_contexts(embedder, word, [query], layers=layers)
-    if not asked:
-        raise DataError(f"the sentence {' '.join(query)!r} does not have the word {word!r} in it")
+    """Return the uses of `word` most similar to its first use in the sentence `query`."""
+    query_uses, query_vectors = collect_contexts(embedder, word, [query], layers=layers)
+    if not query_uses:
+        raise DataError(
+            f"the sentence {' '.join(query)!r} does not have the word {word!r} in it; give one "
+            "that does"
+        )
     contexts, vectors = collect_contexts(embedder, word, sentences, layers=layers)
-    similarities = vectors @ asked_vectors[0]
+    similarities = vectors @ query_vectors[0]
     best = np.argsort(-similarities, kind="stable")[:top]
     return [
-        Neighbor(similarity=float(similarities[i]), context=contexts[i], other=asked[0])
+        Neighbor(similarity=float(similarities[i]), context=contexts[i], other=query_uses[0])
         for i in best
     ]
 
@@ -66,12 +69,12 @@ def nearest_pairs(
     top: int = 10,
     layers: Layers | None = None,
 ) -> list[Neighbor]:
-    """Return each use of `word` with the one most like it, closest pairs first, no pair twice."""
+    """Return each use of `word` with its most similar use, closest pairs first, each pair once."""
     return pair_contexts(*collect_contexts(embedder, word, sentences, layers=layers), top=top)
 
 
 def pair_contexts(contexts: Sequence[Context], vectors: Array, *, top: int = 10) -> list[Neighbor]:
-    """Return the closest pairs among the uses that `collect_contexts` found; one use has none."""
+    """Return the closest pairs of the uses from `collect_contexts`; none for a single use."""
     closest: dict[tuple[int, int], float] = {}
     for start in range(0, len(contexts), ROWS_AT_ONCE):
         rows = vectors[start : start + ROWS_AT_ONCE] @ vectors.T
@@ -94,17 +97,17 @@ def collect_contexts(
     *,
     layers: Layers | None = None,
 ) -> tuple[list[Context], Array]:
-    """Find the uses of a word, whatever its case, and their vectors of length 1."""
+    """Find the uses of a word, ignoring case, and their vectors, scaled to length 1."""
     if embedder.choose_layers(layers).num_kept is not None:
         raise DataError(
             "neighbors compare one vector per token; choose one layer, 'average' or 'top'"
         )
-    wanted = word.casefold()
+    folded = word.casefold()
     contexts: list[Context] = []
     rows: list[Array] = []
-    # Carried state depends on all sentences; without it only those with the word need to be run.
+    # Without carried state, only the sentences with the word have to be embedded.
     is_alone = embedder.state is StatePolicy.RESET
-    kept = _keep(sentences, wanted) if is_alone else enumerate(sentences)
+    kept = _keep(sentences, folded) if is_alone else enumerate(sentences)
     numbers: list[int] = []
 
     def numbered() -> Iterator[list[str]]:
@@ -112,26 +115,26 @@ def collect_contexts(
             numbers.append(number)
             yield tokens
 
-    place = 0
+    index = 0
     for window in embedder.windows(numbered(), layers=layers):
         for tokens, vectors in zip(window.sentences, window.vectors, strict=True):
             for position, token in enumerate(tokens):
-                if token.casefold() == wanted and len(contexts) < MAX_CONTEXTS:
+                if token.casefold() == folded and len(contexts) < MAX_CONTEXTS:
                     contexts.append(
-                        Context(sentence=numbers[place], position=position, tokens=list(tokens))
+                        Context(sentence=numbers[index], position=position, tokens=list(tokens))
                     )
                     rows.append(_normalize(vectors[position]))
-            place += 1
+            index += 1
         if len(contexts) >= MAX_CONTEXTS:
             break
     empty = np.empty((0, embedder.vector_dim), dtype=np.float32)
     return contexts, np.stack(rows) if rows else empty
 
 
-def _keep(sentences: Iterable[list[str]], wanted: str) -> Iterator[tuple[int, list[str]]]:
-    """Leave out the sentences without the word."""
+def _keep(sentences: Iterable[list[str]], folded: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield the sentences that have the word, with their numbers."""
     for number, tokens in enumerate(sentences):
-        if any(token.casefold() == wanted for token in tokens):
+        if any(token.casefold() == folded for token in tokens):
             yield number, tokens
 
 

@@ -1,4 +1,4 @@
-"""The curves of training runs, made from their metrics: loss and held-out perplexity."""
+"""Curves of training runs, from their metrics: loss and held-out perplexity."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,14 +11,14 @@ from typing import Any
 from elmore.errors import DataError
 from elmore.lm.metrics import METRICS, read_metrics
 
-# The smoothed loss is a mean over this part of the run's points to either side.
+# The smoothed loss is a mean over this share of the run's points on either side.
 SMOOTHED_PART = 1 / 60
-# More points than a figure has dots make its file large and nothing clearer.
+# More points than a figure can show only make its file larger.
 MAX_POINTS = 2000
 
 
 class By(StrEnum):
-    """What the curves are drawn against."""
+    """The x axis of the curves."""
 
     TOKENS = "tokens"
     HOURS = "hours"
@@ -38,7 +38,7 @@ class Curve:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RunCurves:
-    """What there is to draw of one run; a curve without points was not measured."""
+    """The curves of one run; a curve without points was not measured."""
 
     name: str
     loss: Curve
@@ -46,9 +46,9 @@ class RunCurves:
     forward_perplexity: Curve
     backward_perplexity: Curve
     num_losses_left_out: int
-    """How often the loss was not a finite number."""
+    """The number of losses that were not finite."""
     last_step: int | None
-    """The step at which the run ended; None while it is unfinished."""
+    """The last step of the run; None if it is unfinished."""
 
     @property
     def has_loss(self) -> bool:
@@ -62,7 +62,7 @@ class RunCurves:
 
 
 def read_curves(runs: Sequence[Path], *, by: By) -> list[RunCurves]:
-    """Read the metrics of run folders; a run is named by as much of its path as is needed."""
+    """Read the metrics of run folders; names are the shortest unique path ends."""
     return [
         make_curves(_read_run(run), name=name, by=by)
         for run, name in zip(runs, _find_names(runs), strict=True)
@@ -87,9 +87,9 @@ def make_curves(lines: Iterable[Mapping[str, Any]], *, name: str, by: By) -> Run
 
 
 def smooth(values: Sequence[float], *, half_width: int | None = None) -> list[float]:
-    """Average each value with its neighbors: `half_width` of them, or a part of all, on each side.
+    """Average each value with `half_width` neighbors on each side; by default a share of all.
 
-    At the start, where curves are steep, there are only as many after it as there are before it.
+    At the start, where curves are steep, windows are shortened to stay symmetric.
 
     >>> smooth([9, 6, 3, 2, 1, 2, 1], half_width=1)
     [9.0, 6.0, 3.6666666666666665, 2.0, 1.6666666666666667, 1.3333333333333333, 1.5]
@@ -97,9 +97,9 @@ def smooth(values: Sequence[float], *, half_width: int | None = None) -> list[fl
     width = round(len(values) * SMOOTHED_PART) if half_width is None else half_width
     sums = [0.0, *accumulate(values)]
     smoothed = []
-    for place in range(len(values)):
-        reach = min(width, place)
-        first, end = place - reach, min(place + reach + 1, len(values))
+    for index in range(len(values)):
+        reach = min(width, index)
+        first, end = index - reach, min(index + reach + 1, len(values))
         smoothed.append((sums[end] - sums[first]) / (end - first))
     return smoothed
 
@@ -109,13 +109,13 @@ def _read_run(run: Path) -> list[dict[str, Any]]:
     if not path.exists():
         raise DataError(
             f"there is no training run at {run}: it has no {METRICS}; "
-            "name the folder that elmore pretrain wrote to"
+            "give the folder that elmore pretrain wrote to"
         )
     return read_metrics(path)
 
 
 def _find_names(runs: Sequence[Path]) -> list[str]:
-    """Return the last parts of each path, as many as tell all of them apart."""
+    """Return the shortest ends of the paths that distinguish them all."""
     parts = [run.resolve().parts for run in runs]
     number = 1
     while len({path[-number:] for path in parts}) < len(set(parts)):
@@ -124,17 +124,16 @@ def _find_names(runs: Sequence[Path]) -> list[str]:
 
 
 def _pick(lines: Iterable[Mapping[str, Any]], name: str, *, by: By) -> Curve:
-    """Take the points that have both numbers."""
+    """Return the points that have finite x and y."""
     points = [
         (x, y)
         for line in lines
-        if (x := _find_place(line, by=by)) is not None
-        and (y := _finite(line.get(name))) is not None
+        if (x := _find_x(line, by=by)) is not None and (y := _finite(line.get(name))) is not None
     ]
     return Curve(tuple(x for x, _ in points), tuple(y for _, y in points))
 
 
-def _find_place(line: Mapping[str, Any], *, by: By) -> float | None:
+def _find_x(line: Mapping[str, Any], *, by: By) -> float | None:
     match by:
         case By.TOKENS:
             return _finite(line.get("tokens"))
@@ -156,7 +155,7 @@ def _finite(value: object) -> float | None:
 
 
 def _thin(curve: Curve) -> Curve:
-    """Leave out points at equal distances, never the last."""
+    """Keep every n-th point, always including the last."""
     stride = math.ceil(len(curve) / MAX_POINTS) or 1
     kept = slice((len(curve) - 1) % stride, None, stride) if len(curve) else slice(0)
     return Curve(curve.x[kept], curve.y[kept])

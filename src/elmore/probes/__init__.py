@@ -1,1 +1,1 @@
-"""What each layer knows: linear probes and nearest neighbours."""
+"""What each layer knows: linear probes and nearest neighbors."""

@@ -1,6 +1,6 @@
-"""What each layer of a biLM, and mixes of them, know of tags; beside baselines that know less.
+"""Tagging accuracy of each layer of a biLM and of mixes of layers, compared with baselines.
 
-Shapes: L layers, N tokens of all sentences, T of one, D a vector.
+Shapes: L layers, N tokens of all sentences, T tokens of one, D numbers of a vector.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -24,19 +24,19 @@ Views = dict[str, Array]  # each (N, D)
 
 
 class LayerEmbedder(Protocol):
-    """Anything that gives tokens one vector a layer: an `Embedder`, a stand-in for tests."""
+    """Anything that computes one vector per token and layer, such as an `Embedder`."""
 
     @property
     def num_layers(self) -> int:
-        """The LSTM layers, and the tokens below them."""
+        """The number of LSTM layers plus one for the token layer."""
 
     def stream(self, sentences: Iterable[Sequence[str]], *, layers: str) -> Iterator[Array]:
-        """Yield one (L, T, D) array a sentence."""
+        """Yield one (L, T, D) array per sentence."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TaggedParts:
-    """Tagged sentences to learn from, to stop by, and to be tested on."""
+    """Tagged sentences for training, early stopping and testing."""
 
     train: list[TaggedSentence]
     dev: list[TaggedSentence]
@@ -45,22 +45,22 @@ class TaggedParts:
 
 @dataclass(frozen=True, kw_only=True)
 class TagAccuracy:
-    """Shares of tokens tagged rightly; an unseen one is not in training, spelled as it is."""
+    """Shares of correctly tagged tokens; unseen tokens do not occur in the training data."""
 
     overall: float
-    unseen: float | None  # None if there are none
+    unseen: float | None  # None if there are no unseen tokens
     num_tokens: int
     num_unseen: int
 
 
 @dataclass(frozen=True, kw_only=True)
 class TagScore:
-    """How much of the tags one view, or a baseline, tells."""
+    """The accuracy of one view or baseline."""
 
     name: str
     dev: TagAccuracy
     test: TagAccuracy
-    shares: list[float] | None = None  # of each layer in a learned mix
+    shares: list[float] | None = None  # weight of each layer in a learned mix
 
 
 def score_views(
@@ -88,7 +88,7 @@ def score_views(
 
 
 def name_layers(embedder: LayerEmbedder) -> list[str]:
-    """Return the names of a model's layers, the tokens' own first and the top last."""
+    """Return the names of a model's layers, from the token layer to the top."""
     return [f"layer {number}" for number in range(embedder.num_layers)]
 
 
@@ -97,7 +97,7 @@ def view_layers(
     sentences: Sequence[TaggedSentence],
     on_progress: Callable[[str], None] = lambda _text: None,
 ) -> Views:
-    """Return the vectors of all tokens, under "layer 0" and so on and, their mean, "average"."""
+    """Return the vectors of all tokens as "layer 0", "layer 1", ... and their mean "average"."""
     names = [*name_layers(embedder), AVERAGE]
 
     def rows() -> Iterator[list[Array]]:
@@ -117,10 +117,10 @@ def view_words(words: WordVectors, sentences: Sequence[TaggedSentence]) -> Array
 
 
 def store_arrays(rows: Iterable[Sequence[Array]], *, num_arrays: int) -> list[Array]:
-    """Join the rows (T, D) of each of several arrays into one (N, D), kept in a temporary file.
+    """Concatenate (T, D) rows into (N, D) arrays, each stored in a temporary file.
 
-    The files have no name, and are gone with the arrays. float32, since what a layer's numbers are
-    is not known here, and half precision could overflow.
+    The files have no names and disappear with the arrays. They hold float32, because half precision
+    could overflow.
     """
     dim = 0
     with ExitStack() as stack:
@@ -128,7 +128,7 @@ def store_arrays(rows: Iterable[Sequence[Array]], *, num_arrays: int) -> list[Ar
         for arrays in rows:
             for file, array in zip(files, arrays, strict=True):
                 dim = array.shape[1]
-                # Written, not mapped for writing: a full disk is then an error, not a crash.
+                # Not written through a memory map, where a full disk would crash the process.
                 file.write(array.astype(np.float32).tobytes())
         for file in files:
             file.flush()
@@ -138,15 +138,15 @@ def store_arrays(rows: Iterable[Sequence[Array]], *, num_arrays: int) -> list[Ar
 
 @dataclass(frozen=True, kw_only=True)
 class Goal:
-    """What there is to be found in one part of the data."""
+    """The gold labels of one part of the data."""
 
     sentences: list[TaggedSentence]
-    tags: list[str]  # of training, sorted: what labels stand for
-    labels: Labels  # (N,), -1 for a tag that training does not have
+    tags: list[str]  # in the training data, sorted; labels are indices into this list
+    labels: Labels  # (N,), -1 for a tag that is not in the training data
     is_unseen: NDArray[np.bool_]  # (N,)
 
     def measure(self, found: Labels) -> TagAccuracy:
-        """Compare labels with what was to be found."""
+        """Compare predicted labels with the gold labels."""
         is_right = found == self.labels
         num_unseen = int(self.is_unseen.sum())
         return TagAccuracy(
@@ -158,7 +158,7 @@ class Goal:
 
 
 def find_goals(parts: TaggedParts) -> list[Goal]:
-    """Say what there is to be found in train, dev and test, in this order."""
+    """Return the gold labels of train, dev and test, in this order."""
     tags = sorted({tag for sentence in parts.train for tag in sentence.tags})
     seen = {token for sentence in parts.train for token in sentence.tokens}
     return [
@@ -175,7 +175,7 @@ def find_goals(parts: TaggedParts) -> list[Goal]:
 
 
 def score_frequency(goals: Sequence[Goal]) -> TagScore:
-    """Score the guess that a token has the tag it mostly has in training."""
+    """Score a baseline that gives each token its most frequent tag in training."""
     train, dev, test = goals
     dev_accuracy, test_accuracy = (
         goal.measure(_number(guess_by_frequency(train.sentences, goal.sentences), train.tags))
@@ -191,7 +191,7 @@ def score_probe(
     settings: ProbeSettings,
     on_progress: Callable[[str], None] = lambda _text: None,
 ) -> TagScore:
-    """Fit a probe to one layer or to a mix of several, given for train, dev and test."""
+    """Fit a probe to one layer or a mix of several; `layers` are those of train, dev and test."""
     train, dev, test = (
         Examples(layers=arrays, labels=goal.labels)
         for arrays, goal in zip(layers, goals, strict=True)

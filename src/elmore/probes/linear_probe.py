@@ -1,6 +1,6 @@
-"""What a linear classifier reads from frozen vectors (Peters et al., 2018, table 6).
+"""A linear classifier on frozen vectors (Peters et al., 2018, table 6).
 
-Shapes: L layers to mix (or 1), N tokens, B of them at once, D one layer's vector, C tags.
+Shapes: L layers to mix (or 1), N tokens, B tokens in a batch, D numbers of a vector, C tags.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -17,31 +17,31 @@ from elmore.model.scalar_mix import ScalarMix
 Array = NDArray[np.float32]
 Labels = NDArray[np.int64]
 
-# Bounds memory where a whole part of the data is gone through.
+# Bounds memory in loops over a whole part of the data.
 ROWS_AT_ONCE = 8192
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ProbeSettings:
-    """How a probe is trained; one setting serves all views, so that they can be compared."""
+    """How probes are trained; all views use the same settings, so that they can be compared."""
 
     max_epochs: int = 10
-    patience: int = 3  # epochs in a row that are no better on dev
+    patience: int = 3  # stop after this many epochs without improvement on dev
     tokens_per_batch: int = 512
-    learning_rate: float = 0.01  # at first; it falls to 0
-    seed: int = 0  # the order of the tokens; the weights begin at 0
+    learning_rate: float = 0.01  # in the first epoch; decays linearly to 0
+    seed: int = 0  # for the order of tokens; weights start from 0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Examples:
-    """Tokens to learn from or to be tested on."""
+    """Tokens for training or evaluation."""
 
-    layers: Sequence[Array]  # L of (N, D)
-    labels: Labels  # (N,), -1 for a tag that training does not have
+    layers: Sequence[Array]  # L arrays of (N, D)
+    labels: Labels  # (N,), -1 for a tag that is not in the training data
 
 
 class LinearProbe(nn.Module):
-    """Standardise each layer, mix them if they are several, and classify."""
+    """Standardizes each layer, mixes them if there are several, and classifies."""
 
     means: Tensor
     inverse_deviations: Tensor
@@ -53,7 +53,7 @@ class LinearProbe(nn.Module):
         self.register_buffer("inverse_deviations", 1 / deviations[:, None])
         self.mix = ScalarMix(num_layers=num_layers, trainable=num_layers > 1)
         self.linear = nn.Linear(dim, num_tags)
-        # The loss of one layer is convex: from 0 there is one way, and no chance in it.
+        # With one layer the loss is convex, so starting from 0 leaves nothing to chance.
         nn.init.zeros_(self.linear.weight)
         nn.init.zeros_(self.linear.bias)
 
@@ -63,7 +63,7 @@ class LinearProbe(nn.Module):
 
     @property
     def shares(self) -> list[float]:
-        """What part each layer has in the mix; they sum to 1."""
+        """The weight of each layer in the mix; the weights sum to 1."""
         return self.mix.weights.detach().softmax(dim=0).tolist()
 
     @torch.no_grad()
@@ -84,7 +84,7 @@ def fit_probe(
     settings: ProbeSettings,
     on_epoch: Callable[[int], None] = lambda _epoch: None,
 ) -> LinearProbe:
-    """Train a probe and return it as it was after its best epoch on `dev`."""
+    """Train a probe and return its state after the best epoch on `dev`."""
     moments = [measure_moments(layer) for layer in train.layers]
     probe = LinearProbe(
         means=torch.stack([mean for mean, _ in moments]),
@@ -97,7 +97,7 @@ def fit_probe(
     best_accuracy, best_epoch = -1.0, 0
     best_state: dict[str, Tensor] = {}
     for epoch in range(1, settings.max_epochs + 1):
-        # Falls to 0 in equal steps: a rate that stays leaves the last digits of accuracy to chance.
+        # Linear decay to 0: a constant rate leaves the last digits of the accuracy to chance.
         share_left = 1 - (epoch - 1) / settings.max_epochs
         optimizer.param_groups[0]["lr"] = settings.learning_rate * share_left
         order = generator.permutation(len(train.labels))
@@ -115,17 +115,19 @@ def fit_probe(
 
 
 def measure_moments(layer: Array) -> tuple[Tensor, Tensor]:
-    """Return mean and standard deviation of each dimension, (D,); 1 where there is no deviation.
+    """Return the mean and standard deviation (D,) of each dimension; constant ones get 1.
 
-    Layers differ in scale by a lot, and a fixed learning rate and number of epochs would favour
-    some scales: a probe is to tell what a layer knows, not how large its numbers are.
+    Layers differ a lot in scale, and a fixed learning rate and number of epochs would favor some
+    scales. A probe should measure what a layer knows, not how large its numbers are.
     """
-    # In double precision, sums of a constant dimension are exact, and its deviation is 0.
+    # In double precision, the sum of a constant dimension is exact, so its deviation is 0.
     mean = sum(chunk.sum(axis=0, dtype=np.float64) for chunk in _chunks(layer)) / len(layer)
     squares = sum(np.square(chunk - mean).sum(axis=0) for chunk in _chunks(layer))
     deviation = np.sqrt(squares / len(layer))
     if not np.isfinite(deviation).all():
-        raise DataError("the vectors have numbers that are not finite; the model may be damaged")
+        raise DataError(
+            "the vectors have numbers that are not finite; the model may be damaged, so use another"
+        )
     deviation[deviation < np.finfo(np.float32).tiny] = 1
     return torch.from_numpy(mean).float(), torch.from_numpy(deviation).float()
 
@@ -145,5 +147,5 @@ def _train_step(
 
 
 def _gather(layers: Sequence[Array], rows: Labels) -> Tensor:
-    """Copy some rows of each layer, (L, B, D), out of arrays that may be files."""
+    """Copy some rows (L, B, D) of each layer; the arrays may be memory-mapped files."""
     return torch.from_numpy(np.stack([layer[rows] for layer in layers]))

@@ -1,7 +1,7 @@
-"""Tell word senses by the nearest mean vector (Peters et al. 2018, 5.3; Melamud et al. 2016).
+"""Word sense disambiguation by nearest mean (Peters et al. 2018, 5.3; Melamud et al. 2016).
 
-A sense is the mean of the vectors of its uses in training text; a use in a test is given the sense
-of its lemma whose mean has the highest cosine.
+A sense is represented by the mean vector of its uses in the training text. A test use gets the
+sense of its lemma whose mean has the highest cosine similarity.
 
 Shapes: L layers, T tokens, D numbers of a vector, V views, K senses of a lemma.
 """
@@ -20,17 +20,17 @@ from elmore.probes.sense_data import Lemma, SenseSentence, SenseTarget
 from elmore.text.word_vectors import WordVectors
 
 Array = NDArray[np.float32]
-Views = Mapping[str, Sequence[float]]  # a name, and the weight of each layer
+Views = Mapping[str, Sequence[float]]  # from names to layer weights
 
 MOST_FREQUENT, FIRST_SENSE = "most frequent sense", "WordNet first sense"
 CONTEXT_TOKENS = 10  # on either side of a word, for static vectors
-# Uses whose vectors do not depend on context are equally near, but for the rounding of long sums.
+# Context-free vectors have equal similarities, except for the rounding of long sums.
 TOLERANCE = 1e-5
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SenseUse:
-    """A word in a text: what is known of it, and its vectors."""
+    """A use of a word: its lemma and senses, and its vectors."""
 
     target: SenseTarget
     vectors: Array  # (L, D)
@@ -38,7 +38,7 @@ class SenseUse:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Score:
-    """How many of the targets got a sense, and how many of those a right one."""
+    """How many targets were answered, and how many of them correctly."""
 
     num_targets: int = 0
     num_answered: int = 0
@@ -53,7 +53,7 @@ class Score:
 
     @property
     def f1(self) -> float:
-        """Between the share right of the answers and that of the targets; 0 without targets."""
+        """F1 of precision (over answers) and recall (over targets); 0 without targets."""
         # 2PR / (P + R) with P = correct / answered and R = correct / targets.
         return 2 * self.num_correct / max(self.num_answered + self.num_targets, 1)
 
@@ -61,11 +61,11 @@ class Score:
 @dataclass(kw_only=True, slots=True)
 class _SenseSum:
     num_uses: int
-    vectors: Array  # (L, D); as good as the mean, since a cosine does not see the length
+    vectors: Array  # (L, D); a sum is as good as a mean, because cosines ignore length
 
 
 class SenseSums:
-    """The senses that a training text has of each lemma; memory grows with their number alone."""
+    """The senses of each lemma in a training text; memory only grows with the number of senses."""
 
     def __init__(self, uses: Iterable[SenseUse] = ()) -> None:
         self._sums: dict[Lemma, dict[str, _SenseSum]] = {}
@@ -73,7 +73,7 @@ class SenseSums:
             self.add(use)
 
     def add(self, use: SenseUse) -> None:
-        """Learn from one use; one with several senses counts for each."""
+        """Add one use; a use with several senses counts for each of them."""
         senses = self._sums.setdefault(use.target.entry, {})
         for key in use.target.keys:
             if key in senses:
@@ -86,12 +86,12 @@ class SenseSums:
         return len(self._sums)
 
     def keys(self, entry: Lemma) -> list[str]:
-        """Return the senses of a lemma, most frequent first, equals in the order of the text."""
+        """Return the senses of a lemma, most frequent first, ties in text order."""
         senses = self._sums.get(entry, {})
         return sorted(senses, key=lambda key: -senses[key].num_uses)
 
     def nearest(self, use: SenseUse, weights: NDArray[np.float64]) -> list[str]:
-        """Return the sense nearest to a use under each of (V, L) weights; [] for a new lemma."""
+        """Return the nearest sense for each row of (V, L) weights; [] for an unknown lemma."""
         keys = self.keys(use.target.entry)
         if not keys:
             return []
@@ -100,13 +100,13 @@ class SenseSums:
         means = _normalize(np.einsum("vl,kld->vkd", weights, sums))
         query = _normalize(weights @ use.vectors.astype(np.float64))  # (V, D)
         cosines = np.einsum("vd,vkd->vk", query, means)
-        # Of equally near senses the most frequent: it stands first, and argmax takes the first.
+        # Ties go to the most frequent sense: it comes first, and argmax returns the first.
         is_nearest = cosines >= cosines.max(axis=1, keepdims=True) - TOLERANCE
-        return [keys[place] for place in is_nearest.argmax(axis=1)]
+        return [keys[index] for index in is_nearest.argmax(axis=1)]
 
 
 def make_views(num_layers: int, *, mixes: Views | None = None) -> dict[str, list[float]]:
-    """Name each layer, their average, and mixes of the caller's own by one weight a layer.
+    """Return layer weights for each layer, their average, and the given mixes.
 
     >>> make_views(2, mixes={"tagger": [0.9, 0.1]})
     {'layer 0': [1.0, 0.0], 'layer 1': [0.0, 1.0], 'average': [0.5, 0.5], 'tagger': [0.9, 0.1]}
@@ -116,8 +116,8 @@ def make_views(num_layers: int, *, mixes: Views | None = None) -> dict[str, list
     for name, weights in (mixes or {}).items():
         if len(weights) != num_layers:
             raise ConfigError(
-                f"the mix {name!r} weighs {len(weights)} layers but the model has {num_layers}; "
-                "give one weight a layer"
+                f"the mix {name!r} has {len(weights)} weights, but the model has {num_layers} "
+                "layers; give one weight per layer"
             )
         views[name] = list(weights)
     return views
@@ -128,7 +128,7 @@ def embed_sentences(
 ) -> Iterator[tuple[SenseSentence, Array]]:
     """Yield sentences with their layers (L, T, D).
 
-    Those without targets are left out, unless the next sentence depends on their state.
+    Sentences without targets are skipped, unless the next sentence depends on their state.
     """
     is_alone = embedder.state is StatePolicy.RESET
     waiting: deque[SenseSentence] = deque()
@@ -144,7 +144,7 @@ def embed_sentences(
 
 
 def find_uses(embedded: Iterable[tuple[SenseSentence, Array]]) -> Iterator[SenseUse]:
-    """Yield the targets of sentences; one of several tokens has the mean of their vectors."""
+    """Yield the targets of sentences; targets of several tokens get the mean of their vectors."""
     for sentence, layers in embedded:
         for target in sentence.targets:
             vectors = layers[:, target.start : target.end].mean(axis=1)
@@ -152,9 +152,9 @@ def find_uses(embedded: Iterable[tuple[SenseSentence, Array]]) -> Iterator[Sense
 
 
 def find_static_uses(sentences: Iterable[SenseSentence], words: WordVectors) -> Iterator[SenseUse]:
-    """Yield targets with the mean static vector of the words around them, as one layer.
+    """Yield targets with the mean static vector of the surrounding words, as a single layer.
 
-    A word's own static vector is the same in every use, so it cannot tell senses apart.
+    A word's own static vector is the same in every use, so it cannot distinguish senses.
     """
     for sentence in sentences:
         for target in sentence.targets:
@@ -172,9 +172,9 @@ def score_views(
     views: Views,
     first_senses: Mapping[Lemma, str] | None = None,
 ) -> dict[str, Score]:
-    """Score every view on a test.
+    """Score every view on test data.
 
-    A lemma that training lacks gets WordNet's first sense, or no answer without `first_senses`.
+    A lemma that is not in training gets WordNet's first sense, or no answer without `first_senses`.
     """
     weights = np.array(list(views.values()), dtype=np.float64)  # (V, L)
     scores = dict.fromkeys(views, Score())
@@ -192,7 +192,7 @@ def score_baselines(
     *,
     first_senses: Mapping[Lemma, str] | None = None,
 ) -> dict[str, Score]:
-    """Score what needs no context: a lemma's most frequent sense, and its first in WordNet."""
+    """Score the baselines: a lemma's most frequent sense, and its first sense in WordNet."""
     names = [MOST_FREQUENT] if first_senses is None else [MOST_FREQUENT, FIRST_SENSE]
     scores = dict.fromkeys(names, Score())
     for target in targets:
@@ -209,6 +209,6 @@ def _score_answer(target: SenseTarget, key: str | None) -> Score:
 
 
 def _normalize(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Give vectors length 1; zeros stay zeros."""
+    """Scale vectors to length 1; zeros stay zeros."""
     lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
     return vectors / np.where(lengths > 0, lengths, 1.0)

@@ -1,4 +1,4 @@
-"""Whether the nearest use of a word has the same label: its sense, or its part of speech.
+"""How often the nearest use of a word has the same label, such as its sense or part of speech.
 
 Shapes: N uses, D numbers of a vector.
 """
@@ -13,13 +13,13 @@ from elmore.errors import DataError
 from elmore.probes.sense_data import SenseSentence
 
 ROWS_AT_ONCE = 1024
-# Vectors that do not depend on context are all equally near, but for rounding.
+# Context-free vectors have equal similarities, except for rounding.
 TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WordUse:
-    """Where a word is used, and as what."""
+    """The position and label of a use of a word."""
 
     sentence: int  # counted from 0
     position: int
@@ -28,7 +28,7 @@ class WordUse:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Agreement:
-    """How often the nearest use has the same label, and how often any use would."""
+    """How often the nearest use has the same label, and how often a random use does."""
 
     num_uses: int
     agreeing: float
@@ -38,23 +38,23 @@ class Agreement:
 def measure_agreement(
     vectors: NDArray[np.float32], labels: Sequence[str], sentence_ids: Sequence[int]
 ) -> Agreement:
-    """Compare each use's label with that of the nearest one by cosine, out of other sentences.
+    """Compare each use's label with that of its nearest neighbor by cosine in other sentences.
 
-    Of several equally near uses the share that agrees counts, which is what a blind choice among
-    them would give.
+    If several uses are equally near, the share of them that agrees counts, as if one of them were
+    chosen at random.
     """
     if not len(vectors) == len(labels) == len(sentence_ids):
         raise ValueError(
-            f"wanted a label and a sentence for each of {len(vectors)} vectors, got {len(labels)} "
-            f"and {len(sentence_ids)}"
+            f"expected one label and one sentence for each of {len(vectors)} vectors, got "
+            f"{len(labels)} and {len(sentence_ids)}"
         )
     if len(set(sentence_ids)) < 2:
         raise DataError(
-            f"the {len(labels)} uses stand in {len(set(sentence_ids))} sentences, and neighbors "
-            "need two; give more text"
+            f"expected uses in two sentences or more, got {len(labels)} in "
+            f"{len(set(sentence_ids))}; give more text"
         )
     lengths = np.linalg.norm(vectors.astype(np.float64), axis=1, keepdims=True)
-    units = vectors / np.where(lengths > 0, lengths, 1.0)  # float64: rounding stays far below ties
+    units = vectors / np.where(lengths > 0, lengths, 1.0)  # float64, to round less than TOLERANCE
     label_numbers = np.unique(np.array(labels), return_inverse=True)[1]
     sentences = np.array(sentence_ids)
     agreeing, expected = [], []
@@ -76,16 +76,16 @@ def measure_agreement(
 def collect_word_uses(
     sentences: Iterable[SenseSentence], words: Iterable[str], *, by_lemma: bool = False
 ) -> dict[str, list[WordUse]]:
-    """Find the uses of each word with its sense, by its form in any case or by its lemma.
+    """Find the uses of each word, by its form (ignoring case) or by its lemma, with its sense.
 
-    Of several senses the first is the label. Words that are part of a longer target are not uses.
+    A use with several senses is labeled with the first. Words inside longer targets don't count.
     """
-    wanted = {word.casefold(): word for word in words}
-    uses: dict[str, list[WordUse]] = {word: [] for word in wanted.values()}
+    by_form = {word.casefold(): word for word in words}
+    uses: dict[str, list[WordUse]] = {word: [] for word in by_form.values()}
     for number, sentence in enumerate(sentences):
         for target in sentence.targets:
             form = target.lemma if by_lemma else sentence.tokens[target.start]
-            word = wanted.get(form.casefold())
+            word = by_form.get(form.casefold())
             if word is not None and target.end - target.start == 1:
                 use = WordUse(sentence=number, position=target.start, label=target.keys[0])
                 uses[word].append(use)

@@ -1,4 +1,4 @@
-"""Tagged sentences as probes use them: a whole file's at once, and tags guessed by counting."""
+"""Tagged sentences for probes, and a baseline that guesses the most frequent tag."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable
@@ -10,17 +10,17 @@ __all__ = ["TaggedSentence", "guess_by_frequency", "read_tagged"]
 
 
 def read_tagged(path: Path, *, column: str | int = "upos") -> list[TaggedSentence]:
-    """Read all sentences of a file; `read_columns` says what `column` may be."""
+    """Read all sentences of a file; see `read_columns` for `column`."""
     return list(read_columns(path, column=column))
 
 
 def guess_by_frequency(
     train: Iterable[TaggedSentence], sentences: Iterable[TaggedSentence]
 ) -> list[str]:
-    """Give each token of `sentences` its most frequent tag in `train`, as one list.
+    """Return the most frequent tag in `train` of each token in `sentences`, as one list.
 
-    A token that is not there, spelled as it is, gets the most frequent tag of all; of tags equally
-    frequent, the one met first counts.
+    A token that is not in `train` gets the most frequent tag overall. Ties go to the tag that comes
+    first in the data.
     """
     by_token: defaultdict[str, Counter[str]] = defaultdict(Counter)
     overall: Counter[str] = Counter()

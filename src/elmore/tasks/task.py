@@ -1,4 +1,4 @@
-"""What the training loop, the command line and a saved folder must know of a task."""
+"""What a task has to provide to the training loop, the command line and saved folders."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -17,74 +17,74 @@ Scores = dict[str, float]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TaskBatch:
-    """Some examples as a network reads them."""
+    """A batch of examples as the input of a network."""
 
-    sentences: tuple[TokenBatch, ...]  # one a role: premises and hypotheses, for example
+    sentences: tuple[TokenBatch, ...]  # one per role, such as premises and hypotheses
     features: Any  # what the task's `prepare` returned, on the network's device
 
 
 class TaskNetwork(Protocol):
-    """A module that a task builds; `tokens` is its only way to words and ELMo vectors."""
+    """The network of a task; it gets words and ELMo vectors only through `tokens`."""
 
     tokens: TokenInput
 
     def loss(self, batch: TaskBatch) -> Tensor:
-        """Return the mean loss of the examples; their features have what is right."""
+        """Return the mean loss of the examples; their features include the gold labels."""
 
     def predict(self, batch: TaskBatch) -> list[Any]:
-        """Return one prediction an example, as the task's `score` and `to_json` read them."""
+        """Return one prediction per example, as expected by the task's `score` and `to_json`."""
 
 
 class Task(Protocol):
-    """A kind of task with its settings. Examples and predictions are the task's own types."""
+    """A task with its settings. Each task has its own types of examples and predictions."""
 
-    name: str  # as on the command line
-    main_score: str  # the one of `score` that decides which weights are kept; more is better
+    name: str  # on the command line
+    main_score: str  # the score used for early stopping; higher is better
 
     def read(self, path: Path) -> Iterator[Any]:
-        """Yield a file's examples, with what is right; a DataError names file and line."""
+        """Yield a file's examples with gold labels; a DataError names the file and line."""
 
     def read_training(self, path: Path) -> Iterator[Any]:
-        """Yield the examples to learn from: mostly the same, but a task may cut or add some."""
+        """Yield the training examples: usually those of `read`, but a task may drop or add some."""
 
     def read_unlabelled(self, path: Path) -> Iterator[Any]:
-        """Yield examples to predict on; what is right may be missing, and is not looked at."""
+        """Yield examples to predict on; gold labels may be missing and are ignored."""
 
     def parse(self, given: Any) -> Any:
-        """Return an example to predict on: one of the task's as it is, or one made of plain text.
+        """Return an example to predict on, from an example of the task or from plain text.
 
-        What is neither is a DataError that says what is wanted.
+        Anything else raises a DataError that says what was expected.
         """
 
     def count_tokens(self, example: Any) -> int:
-        """Return how long an example is; examples of like length share a batch."""
+        """Return the length of an example; examples of similar length share a batch."""
 
     def find_sentences(self, examples: Sequence[Any]) -> tuple[Sentences, ...]:
-        """Return the sentences of a batch, one list a role; each sentence has a token."""
+        """Return the sentences of a batch, one list per role; no sentence is empty."""
 
     def find_labels(self, examples: Iterable[Any]) -> Labels:
-        """Return what may be predicted, in a fixed order; empty if that is no list."""
+        """Return all labels in a fixed order; empty if the task does not predict labels."""
 
     def list_labels(self, example: Any) -> Iterable[str]:
-        """Return what is right of an example as labels to count; none if that is no list."""
+        """Return the gold labels of an example; empty if the task does not predict labels."""
 
     def locate(self, example: Any) -> str:
-        """Return where an example is, for a message: file and line if known, else its text."""
+        """Return the file and line of an example for messages, or its text if they are unknown."""
 
     def build(self, tokens: TokenInput, *, labels: Labels) -> TaskNetwork:
         """Return an untrained network."""
 
     def prepare(self, examples: Sequence[Any], *, labels: Labels, with_gold: bool) -> Any:
-        """Return features of a batch: a tensor, or a dataclass that has `to(device)`."""
+        """Return the features of a batch: a tensor, or a dataclass with a method `to(device)`."""
 
     def score(self, examples: Sequence[Any], predictions: Sequence[Any]) -> Scores:
-        """Return the official scores, in percent, the main one among them."""
+        """Return the official scores in percent, including the main score."""
 
     def score_constant(self, examples: Sequence[Any]) -> float:
-        """Return the best main score that the same prediction for everything can have.
+        """Return the best main score of a constant prediction.
 
-        A network that does not score above it has learned nothing that the score shows.
+        A network that scores no higher has learned nothing measurable.
         """
 
     def to_json(self, example: Any, prediction: Any) -> dict[str, Any]:
-        """Return a prediction beside its text, for a line of JSON."""
+        """Return a prediction with its text, as one JSON object."""

@@ -1,4 +1,4 @@
-"""Models of bilm-tf, which AllenNLP reads too: HDF5 weights, options.json, word vectors."""
+"""Models in bilm-tf's format, which AllenNLP uses too: HDF5 weights, options.json, word vectors."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -36,7 +36,7 @@ def read_bilm_tf(
     token_embeddings_path: Path | None = None,
     vocabulary_path: Path | None = None,
 ) -> ElmoModel:
-    """Load a model; with a token-embedding file its tokens are looked up, not spelled."""
+    """Load a model; with a token-embedding file, tokens are looked up instead of spelled."""
     if (token_embeddings_path is None) != (vocabulary_path is None):
         raise ModelError("a token-embedding file and its vocabulary belong together; give both")
     words = [] if vocabulary_path is None else _read_vocabulary(vocabulary_path)
@@ -65,17 +65,17 @@ def read_bilm_tf(
 def write_bilm_tf(
     model: ElmoModel, weights_path: Path, *, overwrite: bool = False, from_zeros: bool = False
 ) -> list[Path]:
-    """Write HDF5 weights and `options.json` beside them; return the files of the model.
+    """Write HDF5 weights and `options.json` next to them; return the paths of all files.
 
-    `from_zeros` leaves out a rest state, for which the format has no place. A model of word vectors
-    gets `token_embeddings.hdf5` and `vocabulary.txt` too. Programs of this format cut a long token
-    inside a character, even if the model was trained with whole ones.
+    `from_zeros` drops the rest state, which the format cannot store. A model with word vectors also
+    gets `token_embeddings.hdf5` and `vocabulary.txt`. Programs that read this format may truncate a
+    long token inside a character, even if the model was trained on whole characters.
     """
     config = model.config
     _check_writable(model, from_zeros=from_zeros)
     if weights_path.suffix not in HDF5_SUFFIXES:
         raise ModelError(
-            f"bilm-tf's weights cannot be written to {weights_path}; give a name that ends in "
+            f"cannot write bilm-tf weights to {weights_path}; give a file name that ends in "
             f"{' or '.join(HDF5_SUFFIXES)}"
         )
     folder = weights_path.parent
@@ -116,7 +116,7 @@ def _write_words(model: ElmoModel, folder: Path, *, overwrite: bool) -> None:
 
 
 def _describes(options_path: Path, config: ModelConfig) -> bool:
-    """Tell whether options that are there already are those of such a model."""
+    """Return whether an existing options file describes the same network as `config`."""
     num_words = config.words.num_words if config.words else None
 
     def network(options: dict[str, Any]) -> tuple[object, ...]:
@@ -137,25 +137,25 @@ def _lists(vocabulary_path: Path, words: list[str]) -> bool:
 
 
 def _check_writable(model: ElmoModel, *, from_zeros: bool) -> None:
-    """Refuse what bilm-tf's format has no words for."""
+    """Raise an error if bilm-tf's format cannot represent the model."""
     config = model.config
     characters, words = config.characters, config.words
     if characters is not None and words is not None:
-        reason = "it holds characters or words, and this model has both"
+        reason = "it holds either characters or words, but this model has both"
     elif characters is not None and characters.units is not Units.BYTES:
-        reason = "it spells tokens in bytes, this model in a list of characters"
+        reason = "it spells tokens as bytes, but this model uses a list of characters"
     elif words is not None and config.has_token_projection:
-        reason = "its word vectors have no projection, and this model has one"
+        reason = "its word vectors have no projection, but this model has one"
     elif words is not None and (words.begin, words.end, words.unknown) != ("<S>", "</S>", "<UNK>"):
-        reason = "its vocabulary has <S>, </S> and <UNK>, and this model names them otherwise"
+        reason = "its vocabulary has <S>, </S> and <UNK>, but this model uses other names"
     elif words is not None and words.max_chars is not None:
-        reason = "it looks up whole words, and this model their first characters"
+        reason = "it looks up whole words, but this model looks up their first characters"
     elif config.lstm.has_projection and config.lstm.output_dim > config.lstm.cell_dim:
-        reason = "it projects to no more numbers than there are cells, and this model does"
+        reason = "its projections cannot be wider than the cells, but this model's are"
     elif not from_zeros and (model.bilm.initial_hidden.any() or model.bilm.initial_cell.any()):
         raise ModelError(
-            "bilm-tf's sentences start from zeros, and this model's from a rest state; leave that "
-            "out with --from-zeros (vectors of first words then differ a little), or keep the "
+            "bilm-tf's sentences start from zeros, but this model's start from a rest state; drop "
+            "it with --from-zeros (vectors of first words then differ a little), or keep the "
             "model as a folder"
         )
     else:
@@ -166,22 +166,22 @@ def _check_writable(model: ElmoModel, *, from_zeros: bool) -> None:
 
 
 def _read_vocabulary(path: Path) -> list[str]:
-    """Read a vocabulary as bilm-tf does: stripped lines, and of a repeated word the last counts."""
+    """Read a vocabulary as bilm-tf does: strip lines; the last entry of a repeated word counts."""
     words = [line.strip() for line in read_entries(path)]
     words = [word for word in words if word != "!!!MAXTERMID"]
-    last = {word: place for place, word in enumerate(words)}
-    return [word if last[word] == place else "" for place, word in enumerate(words)]
+    last = {word: index for index, word in enumerate(words)}
+    return [word if last[word] == index else "" for index, word in enumerate(words)]
 
 
 def _follow_file(config: ModelConfig, file: h5py.File, *, is_single: bool) -> ModelConfig:
-    """Refuse options of a smaller network; keep projections between equal widths.
+    """Raise an error if the options describe a smaller network; keep square projections.
 
-    bilm-tf never writes those, but AllenNLP uses them where they are.
+    bilm-tf never writes projections between equal widths, but AllenNLP uses them if they exist.
     """
     for name in arrays_of_more_layers(config):
         if has_dataset(file, name):
             raise ModelError(
-                f"{file.filename} has {name!r}, and its options speak of fewer layers; "
+                f"{file.filename} has {name!r}, but its options have fewer layers; "
                 "give the options that belong to these weights"
             )
     if config.characters is not None and has_dataset(file, "CNN_proj/W_proj"):

@@ -1,4 +1,4 @@
-"""bilm-tf's arrays: the name, the shape and the meaning of each, there and here."""
+"""The names, shapes and meanings of bilm-tf's arrays, and their elmore counterparts."""
 
 from collections.abc import Mapping
 
@@ -9,8 +9,8 @@ from torch import Tensor
 from elmore.config import ModelConfig
 from elmore.weights.hdf5_arrays import FloatArray, Shape
 
-# The file has the gates as TensorFlow orders them (input, candidate, forget, output), torch swaps
-# the middle two; swapping is its own inverse.
+# The file has the gates in TensorFlow's order (input, candidate, forget, output). torch swaps the
+# middle two, so the same permutation converts both ways.
 GATE_ORDER = [0, 2, 1, 3]
 FORGET_GATE = 2
 DIRECTIONS = ("forward_lm", "backward_lm")
@@ -20,13 +20,13 @@ PROJECTION = "token_encoder.projection"
 
 
 def name_cell(direction: int, layer: int, *, is_single: bool) -> str:
-    """Name the group of one LSTM layer; bilm-tf dumps a model of one layer under a shorter name."""
+    """Return the group of an LSTM layer; bilm-tf uses a shorter name in single-layer models."""
     middle = "" if is_single else f"MultiRNNCell/Cell{layer}/"
     return f"RNN_{direction}/RNN/{middle}LSTMCell"
 
 
 def array_shapes(config: ModelConfig, *, is_single: bool) -> dict[str, Shape]:
-    """Return every array that the weight file of such a model has."""
+    """Return the name and shape of every array in the weight file of such a model."""
     shapes: dict[str, Shape] = {}
     characters, lstm = config.characters, config.lstm
     if characters is not None:
@@ -53,7 +53,7 @@ def array_shapes(config: ModelConfig, *, is_single: bool) -> dict[str, Shape]:
 
 
 def arrays_of_more_layers(config: ModelConfig) -> list[str]:
-    """Return arrays that are there only if the file has more layers than the settings say."""
+    """Return arrays that exist only if the file has more layers than the config says."""
     more = [f"{name_cell(0, config.lstm.num_layers, is_single=False)}/W_0"]
     if config.characters is not None:
         more.append(f"CNN/W_cnn_{len(config.characters.filters)}")
@@ -64,7 +64,7 @@ def arrays_of_more_layers(config: ModelConfig) -> list[str]:
 def to_tensors(
     arrays: Mapping[str, FloatArray], config: ModelConfig, *, is_single: bool
 ) -> dict[str, Tensor]:
-    """Rename and turn the file's arrays into the network's weights."""
+    """Convert the file's arrays to the network's weights."""
     weights: dict[str, FloatArray] = {}
     if config.characters is not None:
         weights[f"{CHARACTERS}.embedding.weight"] = arrays["char_embed"]
@@ -74,7 +74,7 @@ def to_tensors(
             weights[f"{CHARACTERS}.filters.{place}.bias"] = arrays[f"CNN/b_cnn_{place}"]
         for depth in range(config.characters.num_highway_layers):
             highway, group = f"token_encoder.highways.{depth}", f"CNN_high_{depth}"
-            # What the file calls "carry" gates the transformed half.
+            # What the file calls "carry" is the gate of the transformed input.
             weights[f"{highway}.gate.weight"] = arrays[f"{group}/W_carry"].T
             weights[f"{highway}.gate.bias"] = arrays[f"{group}/b_carry"]
             weights[f"{highway}.transform.weight"] = arrays[f"{group}/W_transform"].T
@@ -92,7 +92,7 @@ def to_tensors(
             weights[f"{name}.{layer}.bias"] = _swap_gates(arrays[f"{cell}/B"])
             if config.lstm.has_projection:
                 weights[f"{name}.{layer}.projection_weight"] = arrays[f"{cell}/W_P_0"].T
-    # torch turns a large matrix several times faster than numpy.
+    # torch transposes a large matrix several times faster than numpy.
     return {name: torch.from_numpy(weight).contiguous() for name, weight in weights.items()}
 
 
@@ -118,7 +118,7 @@ def to_arrays(tensors: Mapping[str, Tensor], config: ModelConfig) -> dict[str, F
             arrays["CNN_proj/b_proj"] = weights[f"{PROJECTION}.bias"]
     for direction, name in enumerate(DIRECTIONS):
         for layer in range(config.lstm.num_layers):
-            # The long name even for one layer: it is the one that bilm-tf and AllenNLP load.
+            # The long name even for a single layer, because bilm-tf and AllenNLP load only that.
             cell = name_cell(direction, layer, is_single=False)
             both = [weights[f"{name}.{layer}.{part}"] for part in ("input_weight", "state_weight")]
             arrays[f"{cell}/W_0"] = _swap_gates(np.concatenate(both, axis=1).T)
@@ -130,8 +130,8 @@ def to_arrays(tensors: Mapping[str, Tensor], config: ModelConfig) -> dict[str, F
 
 
 def to_numpy(tensor: Tensor) -> FloatArray:
-    """Return the numbers of a weight, wherever and however it is kept."""
-    # Double precision stays: gradients are checked in it.
+    """Return a weight as a float array, from any device and precision."""
+    # Double precision is kept, because gradients are checked in it.
     dtype = torch.float64 if tensor.dtype is torch.float64 else torch.float32
     return tensor.detach().to(device="cpu", dtype=dtype).numpy()
 
@@ -143,7 +143,7 @@ def _swap_gates(weight: FloatArray) -> FloatArray:
 
 
 def _move_forget_bias(bias: FloatArray, forget_bias: float) -> FloatArray:
-    """Return the bias to store for programs that add 1 to the forget gate when running."""
+    """Return the bias to store, as bilm-tf and AllenNLP add 1 to the forget gate themselves."""
     if forget_bias == 1.0:
         return bias
     bias = bias.copy()

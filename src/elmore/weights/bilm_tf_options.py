@@ -1,6 +1,6 @@
-"""bilm-tf's options.json: what it says of a model, and how a model is said in it.
+"""Convert between bilm-tf's options.json and our model config.
 
-Running a model needs `lstm` and `char_cnn`; everything else speaks of the training.
+Running a model needs `lstm` and `char_cnn`; all other options are about training.
 """
 
 from collections.abc import Mapping
@@ -10,14 +10,14 @@ from elmore.config import About, CharacterConfig, LSTMConfig, ModelConfig, Units
 from elmore.errors import ConfigError, ModelError
 from elmore.text.characters import NUM_BYTE_UNITS
 
-# Trained with 261 units, run with one more for "no token"; here there is no such unit.
+# Models are trained with 261 units and run with one more for "no token", which elmore doesn't need.
 UNITS_WHEN_RUNNING = NUM_BYTE_UNITS + 1
 
 
 def read_options(options: Mapping[str, Any], *, name: str, num_words: int | None) -> ModelConfig:
-    """Return the settings of a model; `num_words` if its tokens come from an embedding file."""
+    """Return the config of a model; `num_words` is set if tokens come from an embedding file."""
     if options.get("bidirectional", True) is not True:
-        raise ModelError("'bidirectional' is not true; elmore runs models that read both ways")
+        raise ModelError("'bidirectional' is not true; elmore runs bidirectional models only")
     try:
         lstm = _read_lstm(_object(options, "lstm"))
         words = characters = None
@@ -27,7 +27,7 @@ def read_options(options: Mapping[str, Any], *, name: str, num_words: int | None
             characters = _read_characters(_object(options, "char_cnn"))
         else:
             raise ModelError(
-                "there is no 'char_cnn', so tokens are word vectors; give their file and "
+                "there is no 'char_cnn', so tokens have word vectors; give their file and "
                 "vocabulary too (--token-embeddings, --vocabulary)"
             )
         token_dim = characters.output_dim if characters else lstm.output_dim
@@ -39,11 +39,11 @@ def read_options(options: Mapping[str, Any], *, name: str, num_words: int | None
             about=About(name=name, source="bilm-tf", trained_on=_describe_training(options)),
         )
     except ConfigError as error:
-        raise ModelError(f"the options describe no model: {error!s:.300}") from error
+        raise ModelError(f"invalid options: {error!s:.300}") from error
 
 
 def make_options(config: ModelConfig) -> dict[str, Any]:
-    """Return the options with which bilm-tf and AllenNLP run this model."""
+    """Return the options that bilm-tf and AllenNLP need to run this model."""
     lstm = config.lstm
     options: dict[str, Any] = {
         "bidirectional": True,
@@ -73,8 +73,8 @@ def _read_lstm(lstm: Mapping[str, Any]) -> LSTMConfig:
     cell_dim, output_dim = _value(lstm, "dim"), _value(lstm, "projection_dim")
     if isinstance(cell_dim, int) and isinstance(output_dim, int) and output_dim > cell_dim:
         raise ModelError(
-            f"'projection_dim' {output_dim} is more than 'dim' {cell_dim}; "
-            "bilm-tf's projections only narrow, so give the options that belong to the weights"
+            f"'projection_dim' {output_dim} is larger than 'dim' {cell_dim}, which bilm-tf does "
+            "not allow; give the options that belong to the weights"
         )
     has_residuals = lstm.get("use_skip_connections", False)
     if not isinstance(has_residuals, bool):
@@ -93,7 +93,7 @@ def _read_lstm(lstm: Mapping[str, Any]) -> LSTMConfig:
 def _read_characters(char_cnn: Mapping[str, Any]) -> CharacterConfig:
     num_units = char_cnn.get("n_characters", UNITS_WHEN_RUNNING)
     if num_units not in (NUM_BYTE_UNITS, UNITS_WHEN_RUNNING):
-        raise ModelError(f"'n_characters' is {num_units!r:.60}; a model of bytes has 261 or 262")
+        raise ModelError(f"'n_characters' is {num_units!r:.60}, expected 261 or 262")
     return CharacterConfig(
         units=Units.BYTES,
         num_units=NUM_BYTE_UNITS,
@@ -107,13 +107,13 @@ def _read_characters(char_cnn: Mapping[str, Any]) -> CharacterConfig:
 
 
 def _read_clip(clip: Any) -> Any:
-    return None if clip == 0 else clip  # AllenNLP takes 0 for "none" too
+    return None if clip == 0 else clip  # 0 means no clipping in AllenNLP too
 
 
 def _object(options: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     value = _value(options, key)
     if not isinstance(value, Mapping):
-        raise ModelError(f"{key!r} is {value!r:.60}; it must be an object of settings")
+        raise ModelError(f"{key!r} is {value!r:.60}; it must be an object with settings")
     return value
 
 

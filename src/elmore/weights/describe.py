@@ -11,7 +11,7 @@ Facts = dict[str, str | float | bool | None]
 
 
 def describe_model(model: ElmoModel, *, folder: Path | None = None) -> Facts:
-    """Return sizes, layers, memory and origin of a model, and how it lies in its folder."""
+    """Return a model's sizes, layers, memory and origin, and how its folder stores it."""
     config = model.config
     num_weights = sum(weight.numel() for weight in model.bilm.parameters())
     num_bytes = sum(weight.numel() * weight.element_size() for weight in model.bilm.parameters())
@@ -44,7 +44,7 @@ def describe_model(model: ElmoModel, *, folder: Path | None = None) -> Facts:
 
 
 def _describe_files(model: ElmoModel, folder: Path | None) -> Facts:
-    """Tell how a model folder is stored; of other formats only that there is no softmax."""
+    """Describe the files of a model folder; other formats just have no softmax."""
     weights = folder / WEIGHTS if folder else None
     is_ours = weights is not None and weights.is_file()
     facts: Facts = {
@@ -56,7 +56,7 @@ def _describe_files(model: ElmoModel, folder: Path | None) -> Facts:
         return facts
     missing = [name for name in FILES if not (folder / name).exists()]
     if missing:
-        # Embedding never reads them, and of a model on the hub they may not have been fetched.
+        # Embedding never reads them, so those of a hub model may not have been downloaded.
         facts["softmax_missing"] = ", ".join(missing)
     if SETTINGS in missing:
         return facts

@@ -1,4 +1,4 @@
-"""Read char.dic and word.dic of ELMoForManyLangs: an entry, a tab and its id on each line."""
+"""Read ELMoForManyLangs' char.dic and word.dic: an entry, a tab and an id on each line."""
 
 from pathlib import Path
 
@@ -10,33 +10,33 @@ MAX_BYTES = 1 << 30
 
 
 def read_dic(path: Path, *, size: int) -> list[str]:
-    """Return the entries of a table of `size` vectors in the order of their ids.
+    """Return the entries, in the order of their ids, for a table of `size` vectors.
 
-    The library strips each line, so an entry that is white space is lost; it takes that one for
-    U+3000, the ideographic space.
+    ELMoForManyLangs strips each line, which removes an entry that is white space; it assumes that
+    this entry is U+3000, the ideographic space.
     """
     try:
         text = read_bounded(path, max_bytes=MAX_BYTES).decode("utf-8")
     except UnicodeDecodeError as error:
-        raise ModelError(f"{path} is not UTF-8 (byte {error.start}); get it again") from error
+        raise ModelError(f"{path} is not UTF-8 (byte {error.start}); download it again") from error
     ids: dict[str, int] = {}
     num_entries = 0
     for number, line in enumerate(text.split("\n"), start=1):
         fields = line.strip().split("\t")
         if fields == [""]:
             continue
-        entry, place = ["\u3000", *fields][-2:]
-        is_id = place.isascii() and place.isdigit() and len(place) < 10
+        entry, entry_id = ["\u3000", *fields][-2:]
+        is_id = entry_id.isascii() and entry_id.isdigit() and len(entry_id) < 10
         if len(fields) > 2 or not is_id or "\r" in entry:
             raise ModelError(
                 f"{path}, line {number}: {line!r:.60} is not an entry, a tab and an id; "
-                "get it again"
+                "download it again"
             )
-        ids[entry] = int(place)
+        ids[entry] = int(entry_id)
         num_entries += 1
     if num_entries != size:
-        raise ModelError(f"{path} has {num_entries} entries for {size} vectors; get it again")
+        raise ModelError(f"{path} has {num_entries} entries for {size} vectors; download it again")
     try:
         return order_entries(ids, size=size)
     except ModelError as error:
-        raise ModelError(f"{path}: {error}; get it again") from error
+        raise ModelError(f"{path}: {error}; download it again") from error

@@ -1,4 +1,4 @@
-"""A biLM with what it needs to read text; the thing that is loaded, saved and shared."""
+"""A biLM with everything it needs to read text; this is what is loaded, saved and shared."""
 
 import hashlib
 import json
@@ -29,9 +29,9 @@ class ElmoModel(
     tags=["elmo", "bilm", "contextual-word-embeddings"],
     paper_url="https://aclanthology.org/N18-1202/",
 ):
-    """A biLM, its settings, and its lists of characters and words.
+    """A biLM, its config, and its lists of characters and words.
 
-    `save_pretrained`, `from_pretrained` and `push_to_hub` are those of the Hugging Face hub.
+    `save_pretrained`, `from_pretrained` and `push_to_hub` work as in other Hugging Face models.
     """
 
     def __init__(
@@ -44,15 +44,15 @@ class ElmoModel(
         self.words = list(words)
         self.speller = build_speller(config, characters=characters, words=words)
         self.bilm = build_bilm(config)
-        self._released: str | None = None  # the fingerprint of weights that are gone
+        self._released: str | None = None  # the fingerprint of the weights, once released
 
     @property
     def is_released(self) -> bool:
-        """Whether the weights have been given up."""
+        """Whether the weights have been released."""
         return self._released is not None
 
     def release_weights(self) -> None:
-        """Give up the weights, where a packed copy of them is all that is needed."""
+        """Free the weights' memory, for use when only a packed copy of them is needed."""
         self._released = self.fingerprint()
         self.bilm = self.bilm.to("meta")
 
@@ -66,20 +66,20 @@ class ElmoModel(
         return super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
 
     def require_weights(self) -> None:
-        """Refuse what cannot be done without weights."""
+        """Raise an error if the weights have been released."""
         if self.is_released:
             raise ModelError(
-                "the weights of this model were packed for embedding and are not kept otherwise; "
+                "this model's weights were packed for embedding and the originals released; "
                 "load it with load_model to save, convert or train it"
             )
 
     def batch(self, sentences: Sequence[Sequence[str]]) -> Batch:
-        """Make sentences of tokens ready for the biLM, where the biLM is."""
+        """Convert tokenized sentences to a batch on the biLM's device."""
         self.require_weights()
         return make_batch(sentences, self.speller).to(self.bilm.initial_hidden.device)
 
     def fingerprint(self) -> str:
-        """Return a hash of all that a vector depends on, so that files can say what made them."""
+        """Return a hash of everything vectors depend on; vector files record it."""
         if self._released is not None:
             return self._released
         digest = hashlib.sha256()
@@ -91,12 +91,12 @@ class ElmoModel(
             digest.update(tensor.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes())
         return digest.hexdigest()
 
-    # The mixin's own methods read a local config unchecked, delete the config.json of whatever
-    # folder they are to write to, and know no store, so all three are replaced whole.
+    # The mixin's own methods don't check a local config, delete the config.json of the folder they
+    # write to, and have no `store` option, so all three are overridden.
 
     @classmethod
     def from_pretrained(cls, pretrained_model_name_or_path: str | Path, **hub_options: Any) -> Self:
-        """Load a model folder, or a model of the hub (`owner/name`); a folder needs no network."""
+        """Load a model from a folder (without network access) or from the hub (`owner/name`)."""
         saved = read_folder(find_folder(pretrained_model_name_or_path, **hub_options))
         model = assemble_model(
             saved.config, saved.tensors, characters=saved.characters, words=saved.words
@@ -112,9 +112,9 @@ class ElmoModel(
         push_to_hub: bool = False,
         **hub_options: Any,
     ) -> str | None:
-        """Write a model folder; with `push_to_hub` upload it too, and return where it went.
+        """Write a model folder; with `push_to_hub` also upload it and return the commit's URL.
 
-        Weights are stored as `f32`, `f16` or `bf16`, and read in single precision from any.
+        Weights are stored as `f32`, `f16` or `bf16`, and always loaded in single precision.
         """
         self.require_weights()
         folder = Path(save_directory)
@@ -131,9 +131,9 @@ class ElmoModel(
         return self.push_to_hub(repo_id or folder.name, store=store, **hub_options)
 
     def push_to_hub(self, repo_id: str, *, store: str = "f32", **hub_options: Any) -> str:
-        """Upload the biLM, and no softmax: that is what `LanguageModel.push_to_hub` adds.
+        """Upload the biLM without its softmax; `LanguageModel.push_to_hub` uploads both.
 
-        A softmax that is there already belongs to other weights, and goes.
+        A softmax already in the repository belongs to other weights and is deleted.
         """
         return upload(
             lambda folder: self.save_pretrained(folder, store=store),
@@ -149,7 +149,7 @@ def assemble_model(
     characters: Sequence[str] = (),
     words: Sequence[str] = (),
 ) -> ElmoModel:
-    """Build a model around weights that are there already; the initial state may be left out."""
+    """Build a model from its weights; `initial_hidden` and `initial_cell` default to zeros."""
     with without_weights():
         shapes = weight_shapes(config)
         model = ElmoModel(config, characters=characters, words=words)
@@ -158,24 +158,24 @@ def assemble_model(
     for name, shape in shapes.items():
         found = tuple(tensors[name].shape) if name in tensors else None
         if found != shape:
-            raise ModelError(f"weight {name!r} has shape {found}, its settings call for {shape}")
+            raise ModelError(f"weight {name!r} has shape {found}, but its config expects {shape}")
     model.bilm.load_state_dict(tensors, strict=True, assign=True)
     return model.eval()
 
 
 def new_model(config: ModelConfig, *, seed: int, **lists: Sequence[str]) -> ElmoModel:
-    """Build an untrained model; the same for one seed."""
+    """Build an untrained model; the same seed gives the same weights."""
     model = ElmoModel(config, **lists)
     initialize(model.bilm, seed=seed)
     return model.eval()
 
 
 def _check_lists(config: ModelConfig, *, characters: Sequence[str], words: Sequence[str]) -> None:
-    """Refuse lists that would give a token an id without a vector."""
+    """Check that every entry of the lists has a vector."""
     settings = config.characters
     if settings and settings.units is Units.BYTES and settings.num_units != NUM_BYTE_UNITS:
         raise ModelError(
-            f"a model of bytes has {NUM_BYTE_UNITS} units, its settings say {settings.num_units}; "
+            f"a byte model has {NUM_BYTE_UNITS} units, but its config says {settings.num_units}; "
             "correct num_units"
         )
     num_characters = settings.num_units if settings and settings.units is Units.CHARACTERS else 0

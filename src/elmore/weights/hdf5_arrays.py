@@ -1,4 +1,4 @@
-"""Read and write named float arrays in HDF5, distrusting what a file declares of itself."""
+"""Read and write named float arrays in HDF5 without trusting the sizes a file declares."""
 
 import io
 from collections.abc import Iterator, Mapping
@@ -16,35 +16,37 @@ from elmore.files.bounded_file import check_file
 FloatArray = NDArray[np.float32]
 Shape = tuple[int, ...]
 
-# Weights hardly compress; arrays this many times larger than their file were never stored in it.
+# Weights hardly compress, so arrays this many times larger than their file can't be in it.
 MAX_EXPANSION = 10
-# What h5py raises at a damaged file, by the place of the damage.
+# The errors that h5py raises on damaged files, depending on where the damage is.
 HDF5_ERRORS = (OSError, RuntimeError, LookupError, ValueError, TypeError, ArithmeticError)
 
 
 @contextmanager
 def open_hdf5(path: Path) -> Iterator[h5py.File]:
-    """Open a file for reading; whatever HDF5 finds wrong with it becomes one sentence."""
+    """Open a file for reading; any HDF5 error becomes a ModelError."""
     check_file(path)
     try:
         with h5py.File(path, "r", locking=False) as file:
             yield file
     except (*HDF5_ERRORS, MemoryError) as error:
-        raise ModelError(f"{path} is not whole HDF5 ({error}); get it again") from error
+        raise ModelError(
+            f"{path} is not a complete HDF5 file ({error}); download it again"
+        ) from error
 
 
 def read_arrays(file: h5py.File, shapes: Mapping[str, Shape]) -> dict[str, FloatArray]:
-    """Read the named arrays, all checked before the first is read."""
+    """Check all named arrays, then read them."""
     datasets = {name: _find_dataset(file, name, shape) for name, shape in shapes.items()}
     _check_sizes(file, list(datasets.values()))
     return {name: _read(file, name, dataset) for name, dataset in datasets.items()}
 
 
 def has_dataset(file: h5py.File, name: str) -> bool:
-    """Tell whether `name` leads to a dataset inside this very file."""
+    """Return whether `name` is a dataset inside this file, not a link to another one."""
     node = file
     for part in name.split("/"):
-        # A link to elsewhere could make the model read, and pass on, any other file.
+        # A link could make the model read, and so leak, any other file.
         if not isinstance(node, h5py.Group) or not isinstance(
             node.get(part, getlink=True), h5py.HardLink
         ):
@@ -56,49 +58,53 @@ def has_dataset(file: h5py.File, name: str) -> bool:
 def _find_dataset(file: h5py.File, name: str, shape: Shape) -> h5py.Dataset:
     if not has_dataset(file, name):
         raise ModelError(
-            f"{file.filename} lacks the array {name!r} that its options call for; "
+            f"{file.filename} lacks the array {name!r}, which its options require; "
             "give the options that belong to these weights"
         )
     dataset = file[name]
     if dataset.external or dataset.is_virtual:
-        raise ModelError(f"{file.filename}: {name!r} is stored in another file; copy it in")
+        raise ModelError(
+            f"{file.filename}: {name!r} is stored in another file; copy it into this one"
+        )
     if dataset.shape != shape:
         raise ModelError(
-            f"{file.filename}: {name!r} has shape {dataset.shape}, wanted {shape}; "
-            "give the options, and the vocabulary if there is one, that belong to it"
+            f"{file.filename}: {name!r} has shape {dataset.shape}, expected {shape}; "
+            "give the options, and the vocabulary if there is one, that belong to these weights"
         )
     if dataset.dtype.kind != "f":
         raise ModelError(
-            f"{file.filename}: {name!r} holds {dataset.dtype}, not float numbers; get it again"
+            f"{file.filename}: {name!r} holds {dataset.dtype}, not float numbers; download it again"
         )
     return dataset
 
 
 def _check_sizes(file: h5py.File, datasets: list[h5py.Dataset]) -> None:
-    """Refuse arrays that were declared but never stored, before memory is taken for them."""
+    """Refuse arrays larger than the file could hold, before allocating memory for them."""
     declared = sum(dataset.size * max(dataset.dtype.itemsize, 4) for dataset in datasets)
     size = Path(file.filename).stat().st_size
-    # A chunk is unpacked whole, however little of it the array covers.
+    # HDF5 unpacks whole chunks, even if the array covers only a part.
     has_large_chunks = any(
         dataset.chunks is not None and prod(dataset.chunks) > dataset.size for dataset in datasets
     )
     if declared > MAX_EXPANSION * size or has_large_chunks:
         raise ModelError(
-            f"{file.filename} declares {declared:,} bytes of weights or more and has {size:,}; "
-            "get it again"
+            f"{file.filename} declares {declared:,} bytes of weights or more but has only "
+            f"{size:,}; download it again"
         )
 
 
 def _read(file: h5py.File, name: str, dataset: h5py.Dataset) -> FloatArray:
     array = dataset.astype(np.float32)[...]
     if not np.isfinite(array).all():
-        raise ModelError(f"{file.filename}: {name!r} has numbers that are not finite; get it again")
+        raise ModelError(
+            f"{file.filename}: {name!r} has numbers that are not finite; download it again"
+        )
     return array
 
 
 def write_arrays(path: Path, arrays: Mapping[str, FloatArray]) -> None:
     """Write contiguous float32 datasets without attributes, as bilm-tf does."""
-    # In memory first: HDF5 can take the whole process down when it meets a full disk.
+    # In memory first, because HDF5 can crash the process when the disk is full.
     buffer = io.BytesIO()
     with h5py.File(buffer, "w") as file:
         for name, array in arrays.items():

@@ -1,4 +1,4 @@
-"""Find a model's folder, here or on the Hugging Face hub; put one there."""
+"""Find a model's folder, on disk or on the Hugging Face hub, and upload models to the hub."""
 
 import re
 from collections.abc import Callable
@@ -13,19 +13,19 @@ FILES = ["config.json", "model.safetensors", "vocabulary.txt", "characters.txt",
 
 
 def find_folder(source: str | Path, **hub_options: Any) -> Path:
-    """Return the local folder of a model, fetched first if `source` is an id of the hub."""
+    """Return the local folder of a model, downloading it first if `source` is a hub id."""
     if _exists(source):
         folder = Path(source).expanduser()
         if (folder / "checkpoints").is_dir():
             raise ModelError(
-                f"{folder} is the folder of a training run; its model is {folder / 'model'} once "
-                "the run has ended"
+                f"{folder} is the folder of a training run; give its model, {folder / 'model'}, "
+                "once the run has finished"
             )
         return folder
     if Path(source).name == "model" and _exists(Path(source).parent / "checkpoints"):
         raise ModelError(
-            f"the training run in {Path(source).parent} has not ended, so there is no model yet; "
-            "run the same command again to go on"
+            f"the training run in {Path(source).parent} has not finished, so there is no model "
+            "yet; rerun its command to resume"
         )
     is_weights = Path(source).suffix in (".hdf5", ".h5")  # a mistyped path, never an id
     if isinstance(source, Path) or is_weights or not HUB_ID.fullmatch(source):
@@ -38,7 +38,7 @@ def find_folder(source: str | Path, **hub_options: Any) -> Path:
 def _exists(source: str | Path) -> bool:
     try:
         return source != "" and Path(source).expanduser().exists()
-    except (OSError, RuntimeError):  # a name too long, or the home of nobody
+    except (OSError, RuntimeError):  # a name that is too long, or the home of an unknown user
         return False
 
 
@@ -49,11 +49,11 @@ def _fetch(hub_id: str, **hub_options: Any) -> str:
         return snapshot_download(hub_id, allow_patterns=FILES, **hub_options)
     except TypeError:
         raise  # an option that the hub does not have is the caller's bug
-    except Exception as error:  # the hub's library lets errors of several others through
+    except Exception as error:  # huggingface_hub also raises errors of several other libraries
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise ModelError(
-            f"there is no folder {hub_id!r} here, and the hub gave no such model ({reason:.200}); "
-            "check the name, and the network"
+            f"there is no folder {hub_id!r}, and it could not be downloaded from the hub "
+            f"({reason:.200}); check the name and the network"
         ) from error
 
 
@@ -66,7 +66,7 @@ def upload(
     branch: str | None = None,
     **upload_options: Any,
 ) -> str:
-    """Put the folder that `save` writes on the hub in one commit; return where it went."""
+    """Upload the folder that `save` writes in one commit; return the commit's URL."""
     from huggingface_hub import HfApi  # noqa: PLC0415  a local model never needs it
 
     api = HfApi(token=token)
@@ -80,10 +80,10 @@ def upload(
             )
         except TypeError:
             raise  # an option that the hub does not have is the caller's bug
-        except Exception as error:  # the hub's library lets errors of several others through
+        except Exception as error:  # huggingface_hub also raises errors of several other libraries
             reason = (str(error).strip() or type(error).__name__).splitlines()[0]
             raise ModelError(
-                f"the hub did not take {repo_id!r:.200} ({reason:.200}); check the name, the "
-                "network, and that you are logged in (hf auth login)"
+                f"could not upload {repo_id!r:.200} to the hub ({reason:.200}); check the name, "
+                "the network, and that you are logged in (hf auth login)"
             ) from error
     return str(commit)

@@ -1,4 +1,4 @@
-"""Find out what a path holds, and load it: every model comes in through here."""
+"""Load a model of any format: recognize what a path holds and call the right reader."""
 
 from pathlib import Path
 
@@ -22,8 +22,8 @@ def load_model(
 ) -> ElmoModel:
     """Load a model folder, a hub id, bilm-tf HDF5 weights or an ELMoForManyLangs folder.
 
-    `options` (else found beside the weights), `token_embeddings` and `vocabulary` go with HDF5.
-    Without a source, it is the model that comes with elmore.
+    `options` (default: found next to the weights), `token_embeddings` and `vocabulary` are for HDF5
+    weights. Without a source, load the model shipped with elmore.
     """
     return read_source(
         find_source(
@@ -37,7 +37,7 @@ def load_model(
 
 
 def read_source(source: ModelSource) -> ElmoModel:
-    """Load the model that a source names."""
+    """Load the model of a source."""
     if source.is_default:
         return default_model()
     path = source.find()
@@ -46,7 +46,7 @@ def read_source(source: ModelSource) -> ElmoModel:
     if is_model_folder or (path / "encoder.pkl").exists():
         if has_more:
             raise ModelError(
-                f"{path} has all it needs; options, token embeddings and a vocabulary go with "
+                f"{path} is a complete model; give options, token embeddings and a vocabulary with "
                 "HDF5 weights only"
             )
         return ElmoModel.from_pretrained(path) if is_model_folder else read_many_langs(path)
@@ -60,22 +60,22 @@ def read_source(source: ModelSource) -> ElmoModel:
 
 
 def default_model() -> ElmoModel:
-    """Load the model that comes with elmore, used when none is named."""
+    """Load the model shipped with elmore, the default."""
     return ElmoModel.from_pretrained(find_default())
 
 
 def find_default() -> Path:
-    """Return the folder of the model that comes with elmore."""
+    """Return the folder of the model shipped with elmore."""
     if not (DEFAULT_MODEL / "model.safetensors").exists():
         raise ModelError(
-            "this installation of elmore came without its model; name one (--model), or install "
-            "elmore again"
+            "this installation of elmore lacks its model; give another (--model), or reinstall "
+            "elmore"
         )
     return DEFAULT_MODEL
 
 
 def _find_weights(path: Path) -> Path:
-    """Return the HDF5 file that a path is, or that a folder holds."""
+    """Return the HDF5 weight file: the path itself, or the only one in a folder."""
     if path.is_file():
         if path.suffix.lower() not in HDF5_SUFFIXES:
             raise ModelError(
@@ -84,7 +84,7 @@ def _find_weights(path: Path) -> Path:
             )
         return path
     if not path.is_dir():
-        raise ModelError(f"{path} is neither a file nor a folder; give one of a model")
+        raise ModelError(f"{path} is neither a file nor a folder; give the path of a model")
     found = [file for file in sorted(path.iterdir()) if file.suffix.lower() in HDF5_SUFFIXES]
     found = [file for file in found if file.name != TOKEN_EMBEDDINGS]
     if len(found) != 1:
@@ -96,7 +96,7 @@ def _find_weights(path: Path) -> Path:
 
 
 def _find_options(weights: Path) -> Path:
-    """Return the options beside published weights, whatever of the usual names they have."""
+    """Return the options file next to published weights, under any of its usual names."""
     for name in (weights.stem.replace("weights", "options") + ".json", OPTIONS):
         if (weights.parent / name).exists():
             return weights.parent / name
@@ -104,8 +104,8 @@ def _find_options(weights: Path) -> Path:
     if len(others) == 1:
         return others[0]
     raise ModelError(
-        f"there are {len(others)} files of options beside {weights}; pass the one that belongs to "
-        "it (--options options.json)"
+        f"expected one options file next to {weights}, got {len(others)}; give the one that "
+        "belongs to the weights (--options options.json)"
     )
 
 
@@ -113,4 +113,4 @@ def _has_lstm(path: Path) -> bool:
     try:
         return "lstm" in read_json(path)
     except ModelError:
-        return False  # some other file that came to lie here
+        return False  # some unrelated file

@@ -21,13 +21,13 @@ from elmore.weights.many_langs_weights import (
 )
 from elmore.weights.torch_file import read_torch_file
 
-# What all published models have, for folders that came without their architecture file.
+# The values of all published models, for folders without an architecture file.
 PUBLISHED_CLIP = 3.0
 PUBLISHED_MAX_CHARS = 50
 
 
 def read_many_langs(folder: Path) -> ElmoModel:
-    """Load a folder as the published archives have it."""
+    """Load a folder with the layout of the published archives."""
     architecture = _read_architecture(folder)
     embedder = read_torch_file(folder / "token_embedder.pkl")
     encoder = read_torch_file(folder / "encoder.pkl")
@@ -46,13 +46,13 @@ def read_many_langs(folder: Path) -> ElmoModel:
 
 
 def _read_architecture(folder: Path) -> dict[str, Any]:
-    """Find the architecture file by its name: `config_path` is a path of its makers' machine."""
+    """Find the architecture file by name: `config_path` is a path on its authors' machine."""
     settings = read_json(folder / "config.json")
     if "encoder" in settings:
         return settings
     name = str(settings.get("config_path", "")).replace("\\", "/").rsplit("/", 1)[-1]
-    for place in (folder, folder / "configs", folder.parent / "configs", folder.parent):
-        for path in place.glob("*.json"):
+    for directory in (folder, folder / "configs", folder.parent / "configs", folder.parent):
+        for path in directory.glob("*.json"):
             if path.name == name and path != folder / "config.json":
                 return read_json(path)
     for path in sorted(folder.glob("*.json")):
@@ -65,7 +65,7 @@ def _is_architecture(path: Path) -> bool:
     try:
         return "encoder" in read_json(path)
     except ModelError:
-        return False  # some other file that came to lie here
+        return False  # some unrelated file
 
 
 def _read_config(
@@ -74,12 +74,12 @@ def _read_config(
     embedder: Mapping[str, Tensor],
     encoder: Mapping[str, Tensor],
 ) -> ModelConfig:
-    """Take widths from the weights themselves; the architecture file tells what they cannot."""
+    """Take all sizes from the weights, and the rest from the architecture file."""
     token = _part(architecture, "token_embedder", kind="cnn")
     lstm = _part(architecture, "encoder", kind="elmo")
     max_chars = token.get("max_characters_per_token", PUBLISHED_MAX_CHARS)
     if not isinstance(max_chars, int) or max_chars < 3:
-        raise ModelError(f"'max_characters_per_token' is {max_chars!r:.60}; give 3 or more")
+        raise ModelError(f"'max_characters_per_token' is {max_chars!r:.60}, expected 3 or more")
     characters = words = None
     if CHAR_TABLE in embedder:
         num_units, char_dim = table_shape(embedder, CHAR_TABLE)
@@ -120,7 +120,7 @@ def _read_config(
             source="ELMoForManyLangs",
             notes=None
             if architecture
-            else "The folder had no architecture file; clips and max_chars are those of all "
+            else "The folder had no architecture file; clipping and max_chars are those of all "
             "published models.",
         ),
     )
@@ -129,15 +129,15 @@ def _read_config(
 def _part(architecture: Mapping[str, Any], name: str, *, kind: str) -> Mapping[str, Any]:
     part = architecture.get(name, {})
     if not isinstance(part, Mapping):
-        raise ModelError(f"{name!r} is {part!r:.60}; it must be an object of settings")
+        raise ModelError(f"{name!r} is {part!r:.60}; it must be an object with settings")
     if str(part.get("name", kind)).lower() != kind:
         raise ModelError(
-            f"its {name} is {part['name']!r:.60}; elmore runs {kind!r}, which all published "
-            "models have"
+            f"its {name} is {part['name']!r:.60}; elmore supports only {kind!r}, which all "
+            "published models use"
         )
     return part
 
 
 def _read_clip(lstm: Mapping[str, Any], name: str) -> Any:
     clip = lstm.get(name, PUBLISHED_CLIP)
-    return None if clip == 0 else clip  # the library takes 0 for "none"
+    return None if clip == 0 else clip  # 0 means no clipping in ELMoForManyLangs

@@ -1,4 +1,4 @@
-"""ELMoForManyLangs' weights: the name, the shape and the meaning of each, there and here."""
+"""The names, shapes and meanings of ELMoForManyLangs' weights, and their elmore counterparts."""
 
 from collections.abc import Mapping
 
@@ -21,7 +21,7 @@ LSTM_PARTS = (
 
 
 def count_layers(weights: Weights, pattern: str) -> int:
-    """Count consecutive names from 0."""
+    """Count the names that match `pattern`, numbered from 0 without gaps."""
     number = 0
     while pattern.format(number) in weights:
         number += 1
@@ -29,22 +29,22 @@ def count_layers(weights: Weights, pattern: str) -> int:
 
 
 def table_shape(weights: Weights, name: str) -> tuple[int, int]:
-    """Return rows and columns of a matrix."""
+    """Return the number of rows and columns of a matrix."""
     rows, columns = _find(weights, name, num_axes=2).shape
     return rows, columns
 
 
 def read_filters(embedder: Weights) -> tuple[tuple[int, int], ...]:
-    """Return width and number of the character filters."""
+    """Return the character filters as pairs of width and number."""
     shapes = [
-        _find(embedder, f"convolutions.{place}.weight", num_axes=3).shape
-        for place in range(count_layers(embedder, "convolutions.{}.weight"))
+        _find(embedder, f"convolutions.{index}.weight", num_axes=3).shape
+        for index in range(count_layers(embedder, "convolutions.{}.weight"))
     ]
     return tuple((width, number) for number, _, width in shapes)
 
 
 def to_tensors(embedder: Weights, encoder: Weights, config: ModelConfig) -> dict[str, Tensor]:
-    """Rename and turn the folder's weights into the network's; shapes are checked there."""
+    """Rename and reshape the folder's weights for our network, which checks their shapes."""
     embedder, encoder = dict(embedder), dict(encoder)
     tensors: dict[str, Tensor] = {}
     if config.words is not None:
@@ -52,19 +52,19 @@ def to_tensors(embedder: Weights, encoder: Weights, config: ModelConfig) -> dict
     if config.characters is not None:
         characters = "token_encoder.characters"
         tensors[f"{characters}.embedding.weight"] = _take(embedder, CHAR_TABLE, num_axes=2)
-        for place in range(len(config.characters.filters)):
-            kernel = _take(embedder, f"convolutions.{place}.weight", num_axes=3)
-            bias = _take(embedder, f"convolutions.{place}.bias", num_axes=1)
-            # (filters, char dim, width) there; here a window's characters follow each other.
-            tensors[f"{characters}.filters.{place}.weight"] = kernel.transpose(1, 2).flatten(1)
-            tensors[f"{characters}.filters.{place}.bias"] = bias
+        for index in range(len(config.characters.filters)):
+            kernel = _take(embedder, f"convolutions.{index}.weight", num_axes=3)
+            bias = _take(embedder, f"convolutions.{index}.bias", num_axes=1)
+            # Theirs is (filters, char dim, width); ours is (filters, width * char dim).
+            tensors[f"{characters}.filters.{index}.weight"] = kernel.transpose(1, 2).flatten(1)
+            tensors[f"{characters}.filters.{index}.bias"] = bias
         for depth in range(config.characters.num_highway_layers):
             for part, num_axes in (("weight", 2), ("bias", 1)):
                 both = _take(embedder, f"highways._layers.{depth}.{part}", num_axes=num_axes)
                 half = len(both) // 2
                 highway = f"token_encoder.highways.{depth}"
                 tensors[f"{highway}.transform.{part}"] = both[:half].clone()
-                # The gate lets the untouched half through there, the transformed one here.
+                # Their gate is the share of the input, ours the share of the transformed input.
                 tensors[f"{highway}.gate.{part}"] = -both[half:]
     tensors["token_encoder.projection.weight"] = _take(embedder, "projection.weight", num_axes=2)
     tensors["token_encoder.projection.bias"] = _take(embedder, "projection.bias", num_axes=1)
@@ -75,12 +75,12 @@ def to_tensors(embedder: Weights, encoder: Weights, config: ModelConfig) -> dict
                 weight = _take(encoder, f"{theirs}_{layer}.{name}", num_axes=num_axes)
                 tensors[f"{ours}.{layer}.{part}"] = weight
     for name in (*embedder, *encoder):
-        raise ModelError(f"there is no use for the weight {name!r:.60}; get the model again")
+        raise ModelError(f"unexpected weight {name!r:.60}; download the model again")
     return {name: tensor.contiguous() for name, tensor in tensors.items()}
 
 
 def _take(weights: dict[str, Tensor], name: str, *, num_axes: int) -> Tensor:
-    """Return a weight and cross it out, so that what is left was asked for by nobody."""
+    """Remove a weight and return it, so that only unused weights are left in the end."""
     weight = _find(weights, name, num_axes=num_axes)
     del weights[name]
     return weight
@@ -90,6 +90,7 @@ def _find(weights: Weights, name: str, *, num_axes: int) -> Tensor:
     if name not in weights or weights[name].dim() != num_axes:
         found = f"shape {tuple(weights[name].shape)}" if name in weights else "none"
         raise ModelError(
-            f"the weight {name!r} must have {num_axes} axes, there is {found}; get the model again"
+            f"expected the weight {name!r} to have {num_axes} axes, got {found}; "
+            "download the model again"
         )
     return weights[name]

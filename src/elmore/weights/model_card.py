@@ -1,13 +1,13 @@
-"""The README.md of a model folder: what a person should know before using the model."""
+"""The README.md of a model folder: what users should know about the model."""
 
 import json
 import re
 
 from elmore.config import About, ModelConfig
 
-# A card without this line was written by hand, and is never overwritten.
+# A card without this line was written by hand and is never overwritten.
 GENERATED = "<!-- made by elmore; remove this line to keep your own text -->"
-# What the hub takes for a license or a language; it refuses a card with anything else.
+# The licenses and languages that the hub accepts; it rejects cards with anything else.
 LICENSE_ID = re.compile(r"[a-z0-9][a-z0-9.+-]*")
 LANGUAGE_CODE = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9-]+)?")
 
@@ -16,10 +16,10 @@ def write_card(config: ModelConfig, *, num_weights: int) -> str:
     """Return the card in Markdown, with the header that the hub reads."""
     about = config.about
     rows = [
-        ("layers", f"{config.num_mixed_layers}, of {config.vector_dim} numbers a token"),
+        ("layers", f"{config.num_mixed_layers}, of {config.vector_dim} numbers per token"),
         (
             "LSTM",
-            f"{config.lstm.num_layers} x {config.lstm.cell_dim} cells each way, "
+            f"{config.lstm.num_layers} x {config.lstm.cell_dim} cells per direction, "
             f"output {config.lstm.output_dim}",
         ),
         ("tokens", describe_tokens(config)),
@@ -54,7 +54,7 @@ def write_card(config: ModelConfig, *, num_weights: int) -> str:
 
 
 def _write_header(about: About) -> list[str]:
-    """Return YAML whose strings are JSON's, so that `no` is Norwegian and not false."""
+    """Return YAML with JSON strings, so that `no` means Norwegian and not false."""
     header = ["---", "library_name: elmore", "tags: [elmo, bilm, contextual-word-embeddings]"]
     if about.license and LICENSE_ID.fullmatch(about.license):
         header.append(f"license: {json.dumps(about.license)}")
@@ -66,26 +66,26 @@ def _write_header(about: About) -> list[str]:
 
 
 def _one_line(text: str) -> str:
-    """Keep a text inside its heading or its cell of a table."""
+    """Make a text fit into a heading or a table cell."""
     return " ".join(text.split()).replace("|", "\\|")
 
 
 def describe_tokens(config: ModelConfig) -> str:
-    """Say how a token is read."""
+    """Describe how the model reads tokens."""
     parts = []
     if config.words:
         parts.append(f"{config.words.num_words:,} words of {config.words.embedding_dim} numbers")
     if config.characters:
         characters = config.characters
         parts.append(
-            f"{characters.num_units} {characters.units} (up to {characters.max_chars} a token), "
+            f"{characters.num_units} {characters.units} (up to {characters.max_chars} per token), "
             f"{characters.output_dim} filters, {characters.num_highway_layers} highway layer(s)"
         )
     return "; ".join(parts)
 
 
 def describe_training(config: ModelConfig) -> str:
-    """Say what the weights have learned from."""
+    """Describe what the weights were trained on."""
     if not config.about.is_trained:
-        return "nothing: the weights are random, the vectors carry no meaning"
+        return "nothing: the weights are random and the vectors carry no meaning"
     return config.about.trained_on or "not recorded"

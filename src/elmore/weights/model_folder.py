@@ -33,7 +33,7 @@ CONFIG, WEIGHTS, WORDS, CHARACTERS, CARD = (
     "characters.txt",
     "README.md",
 )
-# The names and shapes of the largest network that settings can describe have a fifth of this.
+# The header of the largest network that a config can describe is a fifth of this.
 MAX_HEADER_BYTES = 1 << 20
 FLOAT_TYPES = ("F16", "BF16", "F32", "F64")
 STORES = {Store.F32: torch.float32, Store.F16: torch.float16, Store.BF16: torch.bfloat16}
@@ -41,7 +41,7 @@ STORES = {Store.F32: torch.float32, Store.F16: torch.float16, Store.BF16: torch.
 
 @dataclass(frozen=True, kw_only=True)
 class SavedModel:
-    """What a model folder holds."""
+    """The contents of a model folder."""
 
     config: ModelConfig
     tensors: dict[str, Tensor]
@@ -58,7 +58,7 @@ def write_folder(
     words: Sequence[str],
     store: str = "f32",
 ) -> None:
-    """Write a model; each file is replaced whole, and a card written by hand is kept."""
+    """Write a model; each file is replaced atomically, and a card written by hand is kept."""
     check_target(folder)
     for entries in (characters, words):
         check_entries(entries)
@@ -66,7 +66,7 @@ def write_folder(
     make_folder(folder)
     with replace_file(folder / WEIGHTS) as temporary:
         write_tensors(temporary, stored)
-        # Until its settings are back, a half-replaced model cannot be loaded by mistake.
+        # A half-replaced model has no config and so cannot be loaded by mistake.
         (folder / CONFIG).unlink(missing_ok=True)
     for name, entries in ((WORDS, words), (CHARACTERS, characters)):
         if entries:
@@ -81,27 +81,27 @@ def write_folder(
         with replace_file(card) as temporary:
             text = write_card(config, num_weights=num_weights)
             temporary.write_text(text, encoding="utf-8", errors="replace")
-    # Left out for f32, so that such a folder is what it was before there was a choice.
+    # Left out for f32, so that f32 folders are the same as before this setting existed.
     settings = config.to_json() | ({} if store == "f32" else {"store": store})
     with replace_file(folder / CONFIG) as temporary:
         write_json(temporary, settings)
 
 
 def check_target(folder: Path) -> None:
-    """Refuse to mix a model into a folder of other things."""
+    """Refuse to write a model into a folder with other files."""
     refuse_broken_links(folder)
     if folder.exists() and not folder.is_dir():
-        raise ModelError(f"{folder} is a file; give a folder for the model")
+        raise ModelError(f"{folder} is a file; give a folder to write the model to")
     if not folder.is_dir():
         return
     # A cloned hub repository has hidden files, and perhaps a card, before it has a model.
     files = {path.name for path in folder.iterdir() if not path.name.startswith(".")} - {CARD}
     if files and (WEIGHTS not in files or not _is_ours(folder)):
-        raise ModelError(f"{folder} holds other files; give an empty or a new folder for the model")
+        raise ModelError(f"{folder} holds other files; give an empty or new folder for the model")
 
 
 def _is_ours(folder: Path) -> bool:
-    """Tell whether a folder with weights is a model of elmore, or of one half replaced."""
+    """Return whether a folder with weights is an elmore model, possibly a half-replaced one."""
     if not (folder / CONFIG).exists():
         return True
     try:
@@ -111,21 +111,21 @@ def _is_ours(folder: Path) -> bool:
 
 
 def check_entries(entries: Sequence[str]) -> None:
-    """Refuse an entry that a list of lines cannot keep."""
+    """Check that every entry can be stored as one line of a text file."""
     for entry in entries:
         if "\n" in entry or entry.endswith("\r") or any("\ud800" <= c <= "\udfff" for c in entry):
             raise ModelError(
-                f"{entry!r:.60} cannot be kept as a line of a vocabulary; take it out of the list"
+                f"{entry!r:.60} cannot be stored as a line of a vocabulary; remove it from the list"
             )
 
 
 def round_tensors(tensors: Mapping[str, Tensor], *, store: str, file: str) -> dict[str, Tensor]:
-    """Return weights as they are stored; refuse a number that would become infinite."""
+    """Convert weights to the types they are stored in; refuse numbers that would overflow."""
     chosen = Store(read_choice("store", store, Store))
     stored = {}
     for name, tensor in tensors.items():
-        # Biases, shares and the rest state stay f32: they are some hundredths of a model, and a
-        # softmax's bias is a logarithm near -10, which f16 would keep to 0.004 and bf16 to 0.03.
+        # Biases, shares and the rest state stay f32: they are a few percent of a model, and a
+        # softmax's bias is a logarithm near -10, which f16 would round by 0.004 and bf16 by 0.03.
         is_small = tensor.ndim < 2 or name.startswith("initial_")
         kept = Store.F32 if is_small else chosen
         plain = tensor.detach().cpu()
@@ -134,23 +134,24 @@ def round_tensors(tensors: Mapping[str, Tensor], *, store: str, file: str) -> di
         if bool(is_lost.any()):
             remedy = {Store.F16: "store it as bf16", Store.BF16: "store it as f32"}
             raise ModelError(
-                f"{file}: weight {name!r} has the number {plain[is_lost][0]:g}, and {kept} ends at "
-                f"{torch.finfo(STORES[kept]).max:g}; {remedy.get(kept, 'make it smaller')}"
+                f"{file}: weight {name!r} has the number {plain[is_lost][0]:g}, but the largest "
+                f"{kept} is {torch.finfo(STORES[kept]).max:g}; "
+                f"{remedy.get(kept, 'make it smaller')}"
             )
     return stored
 
 
 def write_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
-    """Write safetensors; a full disk is an error as of any other file."""
+    """Write safetensors; a full disk raises OSError, as with any other file."""
     try:
-        # A second entry would come in any order, and equal models have equal files.
+        # Only one entry: the order of several is random, and equal models must have equal files.
         save_file(tensors, path, metadata={"format": "pt"})
     except SafetensorError as error:  # a full disk
         raise OSError(str(error)) from error
 
 
 def read_folder(folder: Path) -> SavedModel:
-    """Read a model; what the settings call for is compared with the weights before any is read."""
+    """Read a model; the weights' shapes are compared with the config before any is read."""
     config = _read_config(folder / CONFIG)
     characters, words = config.characters, config.words
     has_list = characters is not None and characters.units is Units.CHARACTERS
@@ -167,7 +168,7 @@ def _read_config(path: Path) -> ModelConfig:
     if "lstm" not in settings:
         raise ModelError(f"{path} has no 'lstm'; it is not the config.json of an elmore model")
     try:
-        # For people; every weight has its own type.
+        # `store` is for people: each weight in the file has its own type.
         read_choice("store", settings.pop("store", Store.F32), Store)
         return ModelConfig.from_json(settings)
     except ConfigError as error:
@@ -175,55 +176,58 @@ def _read_config(path: Path) -> ModelConfig:
 
 
 def read_list(path: Path) -> list[str]:
-    """Read one entry per line; refuse a file that was cut short."""
+    """Read one entry per line; refuse a truncated file."""
     size = check_file(path)
     entries = read_entries(path)
     with path.open("rb") as file:
         file.seek(max(size - 1, 0))
         if size and file.read() != b"\n":
-            raise ModelError(f"{path} ends in the middle of a line; get it again")
+            raise ModelError(f"{path} ends in the middle of a line; download it again")
     return entries
 
 
 def read_tensors(
     path: Path, shapes: Mapping[str, tuple[int, ...]], *, settings: str
 ) -> dict[str, Tensor]:
-    """Read weights in single precision, once their names, shapes and types are as they must be."""
+    """Check the names, shapes and types of all weights, then read them in single precision."""
     with _open_tensors(path) as file:
         names = set(file.keys())
         if not names <= set(shapes):
             raise ModelError(
                 f"{path}: its settings have no weight {min(names - set(shapes))!r:.60}; "
-                f"give the {settings} that belongs to it"
+                f"give the {settings} that belongs to these weights"
             )
         for name, shape in shapes.items():
             found = file.get_slice(name) if name in names else None
             if found is None or tuple(found.get_shape()) != shape:
                 raise ModelError(
-                    f"{path}: weight {name!r} has shape {found and tuple(found.get_shape())}, "
-                    f"its settings call for {shape}; give the {settings} that belongs to it"
+                    f"{path}: weight {name!r} has shape {found and tuple(found.get_shape())}, but "
+                    f"its settings expect {shape}; give the {settings} that belongs to these "
+                    "weights"
                 )
             if found.get_dtype() not in FLOAT_TYPES:
                 raise ModelError(
                     f"{path}: weight {name!r} holds {found.get_dtype()}, not float numbers; "
-                    "get it again"
+                    "download it again"
                 )
         tensors = {name: file.get_tensor(name).to(torch.float32) for name in shapes}
     for name, tensor in tensors.items():
         if not bool(torch.isfinite(tensor).all()):
-            raise ModelError(f"{path}: weight {name!r} has numbers that are not finite")
+            raise ModelError(
+                f"{path}: weight {name!r} has numbers that are not finite; download it again"
+            )
     return tensors
 
 
 def find_store(path: Path) -> str:
-    """Tell how most numbers of a file are stored; no weight is read for it."""
+    """Return the type of most numbers in a file, without reading the weights."""
     counts: Counter[str] = Counter()
     with _open_tensors(path) as file:
-        for name in file.keys():  # noqa: SIM118  of no dict
+        for name in file.keys():  # noqa: SIM118  not a dict
             found = file.get_slice(name)
             counts[found.get_dtype().lower()] += math.prod(found.get_shape())
     if not counts:
-        raise ModelError(f"{path} holds no weights; get it again")
+        raise ModelError(f"{path} holds no weights; download it again")
     return counts.most_common(1)[0][0]
 
 
@@ -234,11 +238,13 @@ def _open_tensors(path: Path) -> Iterator[Any]:
         with safe_open(path, framework="pt") as file:
             yield file
     except (SafetensorError, OSError) as error:
-        raise ModelError(f"{path} is not whole safetensors ({error}); get it again") from error
+        raise ModelError(
+            f"{path} is not a complete safetensors file ({error}); download it again"
+        ) from error
 
 
 def _check_header(path: Path) -> None:
-    """Refuse a header that only parsing it would fill the memory."""
+    """Refuse a header that is too large to parse safely."""
     size = check_file(path)
     try:
         with path.open("rb") as file:
@@ -246,4 +252,4 @@ def _check_header(path: Path) -> None:
     except OSError as error:
         raise ModelError(f"cannot read {path}: {error.strerror}; check the path") from error
     if header_size > min(MAX_HEADER_BYTES, size - 8):
-        raise ModelError(f"{path} is not whole safetensors; get it again")
+        raise ModelError(f"{path} is not a complete safetensors file; download it again")

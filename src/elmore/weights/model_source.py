@@ -9,27 +9,27 @@ from elmore.weights.hub import find_folder
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ModelSource:
-    """The files of a model, as absolute paths; all None is the model that comes with elmore."""
+    """The files of a model, as absolute paths; all None means the model shipped with elmore."""
 
     path: str | None = None
     options: str | None = None
     token_embeddings: str | None = None
     vocabulary: str | None = None
-    # A model of the hub: `path` is a snapshot of this commit, fetched again where it is missing.
+    # For a hub model, `path` is a snapshot of this commit, and is downloaded again if missing.
     hub_id: str | None = None
     revision: str | None = None
 
     @property
     def is_default(self) -> bool:
-        """Whether this is the model that comes with elmore."""
+        """Whether this is the model shipped with elmore."""
         return self.path is None
 
     def __str__(self) -> str:
-        """Name the model in messages."""
+        """Return the name of the model for messages."""
         return self.hub_id or self.path or "the elmore package"
 
     def find(self) -> Path:
-        """Return where the model is now."""
+        """Return the current path of the model."""
         assert self.path is not None
         if self.hub_id is None or Path(self.path).exists():
             return find_folder(self.path)
@@ -44,14 +44,14 @@ def find_source(
     vocabulary: str | Path | None = None,
     revision: str | None = None,
 ) -> ModelSource:
-    """Find a model, fetched first if `source` is an id of the hub."""
+    """Find a model, downloading it first if `source` is a hub id."""
     if source is None:
         if options or token_embeddings or vocabulary:
-            raise ModelError("options, token embeddings and vocabulary need weights; name a model")
+            raise ModelError("options, token embeddings and vocabulary need weights; give a model")
         return ModelSource()
     path = find_folder(source, **({"revision": revision} if revision else {}))
     is_fetched = path != Path(source).expanduser()
-    # The hub's cache names the folder of a snapshot after its commit; a branch may move on.
+    # The hub's cache names a snapshot's folder after its commit; a branch may change later.
     is_snapshot = is_fetched and path.parent.name == "snapshots"
     return ModelSource(
         path=_make_absolute(path),

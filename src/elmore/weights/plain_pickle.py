@@ -1,7 +1,7 @@
-"""Read a pickle of plain data by a small interpreter: nothing is imported, nothing is called.
+"""Read a pickle of plain data with a small interpreter that imports and calls nothing.
 
-A name becomes a `Name`, a call a `Call`, a persistent id a `Reference`; what they mean is up to
-the caller. Only the instructions that `torch.save` writes, of pickle protocols 2 to 5, are known.
+A name becomes a `Name`, a call a `Call`, a persistent id a `Reference`; the caller decides what
+they mean. Only the instructions that `torch.save` writes (pickle protocols 2 to 5) are supported.
 """
 
 import pickletools
@@ -10,23 +10,23 @@ from dataclasses import dataclass
 from pickle import UnpicklingError
 from typing import Any, BinaryIO
 
-# One byte of a pickle can make an object of 60; a named weight takes some 150 bytes of a pickle.
+# One byte of a pickle can create an object of 60 bytes; a named weight takes about 150 bytes.
 MAX_PICKLE_BYTES = 1 << 18
-# The longest one in a torch file is the mark of its format, of 10 bytes.
+# The longest integer in a torch file is the mark of its format, with 10 bytes.
 MAX_INT_BYTES = 16
 DICTIONARY = "collections OrderedDict"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Name:
-    """What the pickle wanted imported: module, space, name."""
+    """A name the pickle asked to import: module, space, name."""
 
     path: str
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Call:
-    """What the pickle wanted called."""
+    """A call the pickle asked for."""
 
     path: str
     arguments: tuple[Any, ...]
@@ -34,29 +34,29 @@ class Call:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reference:
-    """Something kept outside the pickle."""
+    """A reference to something stored outside the pickle."""
 
     key: Any
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PlainData:
-    """What a pickle holds, and every reference in it."""
+    """The value of a pickle, and all references in it."""
 
     value: Any
     references: list[Reference]
 
 
 def read_pickle(file: BinaryIO, *, allowed: re.Pattern[str]) -> PlainData:
-    """Read one pickle, of a file in memory; refuse any name that is not `allowed`."""
+    """Read one pickle from a file in memory; refuse names that don't match `allowed`."""
     machine = _Machine(allowed)
     for operation, argument, _ in pickletools.genops(file):
-        machine.obey(operation.name, argument)
+        machine.execute(operation.name, argument)
     return PlainData(value=machine.stack.pop(), references=machine.references)
 
 
 class _Machine:
-    """A stack, a memo, and one method that obeys an instruction."""
+    """A stack, a memo, and one method that executes an instruction."""
 
     def __init__(self, allowed: re.Pattern[str]) -> None:
         self.allowed = allowed
@@ -65,8 +65,8 @@ class _Machine:
         self.memo: dict[int, Any] = {}
         self.references: list[Reference] = []
 
-    def obey(self, name: str, argument: Any) -> None:
-        """Carry out one instruction: first the values and the memo."""
+    def execute(self, name: str, argument: Any) -> None:
+        """Execute one instruction: here those for values and the memo."""
         match name:
             case "PROTO" | "FRAME" | "STOP":
                 pass
@@ -76,9 +76,9 @@ class _Machine:
                 self.stack.append(argument)
             case "LONG1":
                 if argument.bit_length() > 8 * MAX_INT_BYTES:
-                    raise UnpicklingError("a number too large")
+                    raise UnpicklingError("a number is too large")
                 self.stack.append(argument)
-            case "BINSTRING" | "SHORT_BINSTRING":  # strings of Python 2; pickletools gives Latin-1
+            case "BINSTRING" | "SHORT_BINSTRING":  # Python 2 strings; pickletools returns Latin-1
                 self.stack.append(argument.encode("latin-1").decode("utf-8"))
             case "BINPUT" | "LONG_BINPUT":
                 self.memo[argument] = self.stack[-1]
@@ -90,13 +90,13 @@ class _Machine:
                 self._collect(name, argument)
 
     def _collect(self, name: str, argument: Any) -> None:
-        """Put values into tuples, lists and dictionaries."""
+        """Execute instructions for tuples, lists and dictionaries."""
         match name:
             case "MARK":
                 self.marks.append(len(self.stack))
             case "EMPTY_TUPLE" | "EMPTY_LIST" | "EMPTY_DICT":
-                kinds = {"EMPTY_TUPLE": tuple, "EMPTY_LIST": list, "EMPTY_DICT": dict}
-                self.stack.append(kinds[name]())
+                types = {"EMPTY_TUPLE": tuple, "EMPTY_LIST": list, "EMPTY_DICT": dict}
+                self.stack.append(types[name]())
             case "TUPLE1" | "TUPLE2" | "TUPLE3":
                 self.stack.append(tuple(self._pop(int(name[-1]))))
             case "TUPLE":
@@ -112,22 +112,22 @@ class _Machine:
                 self._refer(name, argument)
 
     def _refer(self, name: str, argument: Any) -> None:
-        """Note what would be imported, called or looked up outside."""
+        """Record what the pickle asks to import, call or look up outside."""
         match name:
             case "GLOBAL":
                 self.stack.append(self._find(str(argument)))
             case "STACK_GLOBAL":
                 module, attribute = self._pop(2)
                 if type(module) is not str or type(attribute) is not str:
-                    raise UnpicklingError("a name that is no string")
+                    raise UnpicklingError("a name is not a string")
                 self.stack.append(self._find(f"{module} {attribute}"))
             case "REDUCE":
                 function, arguments = self._pop(2)
                 if type(function) is not Name or type(arguments) is not tuple:
-                    raise UnpicklingError("a call of no function")
+                    raise UnpicklingError("a call has no function")
                 self.stack.append(_call(function, arguments))
             case "BUILD":
-                self._pop(1)  # attributes of a dictionary, as module.state_dict() gives it
+                self._pop(1)  # attributes that module.state_dict() adds to its dictionary
                 self._top(dict)
             case "BINPERSID":
                 self.references.append(Reference(*self._pop(1)))
@@ -142,7 +142,7 @@ class _Machine:
 
     def _top(self, kind: type) -> Any:
         if type(self.stack[-1]) is not kind:
-            raise UnpicklingError(f"no {kind.__name__} where one belongs")
+            raise UnpicklingError(f"expected a {kind.__name__}")
         return self.stack[-1]
 
     def _pop(self, number: int) -> list[Any]:
@@ -162,15 +162,15 @@ class _Machine:
 def _call(function: Name, arguments: tuple[Any, ...]) -> Any:
     if function.path != DICTIONARY:
         return Call(function.path, arguments)
-    # Python 2 wrote an ordered dictionary as a call with a list of lists of two.
+    # Python 2 wrote an ordered dictionary as a call with a list of two-element lists.
     pairs = arguments[0] if arguments else []
     if len(arguments) > 1 or any(type(pair) is not list or len(pair) != 2 for pair in pairs):
-        raise UnpicklingError("no dictionary where one belongs")
+        raise UnpicklingError("expected a dictionary")
     return dict(_check_keys(pairs))
 
 
 def _check_keys(pairs: list[Any]) -> list[Any]:
-    """Refuse keys other than strings: a nested tuple's hash can take forever."""
+    """Refuse keys that are not strings: hashing a nested tuple can take forever."""
     if any(type(key) is not str for key, _ in pairs):
-        raise UnpicklingError("keys that are no strings")
+        raise UnpicklingError("a key is not a string")
     return pairs

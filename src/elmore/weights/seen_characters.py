@@ -1,4 +1,4 @@
-"""Which characters a model can have learned from, as far as its files tell."""
+"""Which characters a model may have seen in training, as far as its files show."""
 
 from pathlib import Path
 
@@ -11,10 +11,10 @@ from elmore.weights.softmax_file import WORDS
 
 
 def find_seen_characters(model: ElmoModel, source: str | Path | None) -> frozenset[str] | None:
-    """Return the characters of its lists; None where it has none, as with bilm-tf weights.
+    """Return the characters in the model's lists; None if it has no lists, as in bilm-tf weights.
 
-    The lists are those of characters and words that it reads, and of words that it predicts. A
-    model of bytes can spell any character, but those of other scripts mean nothing to it.
+    The lists are its input characters, its input words and the words it predicts. A byte model can
+    spell any character, but it knows nothing about scripts that it was not trained on.
     """
     entries = [*model.characters, *model.words, *_read_softmax_words(source)]
     return frozenset("".join(entries)) if entries else None
@@ -24,5 +24,5 @@ def _read_softmax_words(source: str | Path | None) -> list[str]:
     try:
         folder = find_default() if source is None else find_folder(source)
         return read_entries(folder / WORDS) if (folder / WORDS).is_file() else []
-    except (ElmoreError, OSError):  # no network, or a damaged list: then nothing is known of it
+    except (ElmoreError, OSError):  # no network, or a damaged list
         return []

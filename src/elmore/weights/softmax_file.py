@@ -1,6 +1,6 @@
 """The softmax of a language model on disk; embedding never reads these files.
 
-softmax.safetensors  softmax_words.txt  softmax.json (written last: without it the rest is nothing)
+softmax.safetensors  softmax_words.txt  softmax.json (written last; without it the others are void)
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -39,30 +39,30 @@ Softmax = WordSoftmax | AdaptiveSoftmax
 
 @dataclass(frozen=True, kw_only=True)
 class SavedSoftmax:
-    """What the files hold."""
+    """The contents of the files."""
 
     softmax: Softmax
     words: list[str]
     log_shares: Tensor  # (V,)
     model: str
-    """The fingerprint of the biLM that it was trained with."""
+    """The fingerprint of the biLM that the softmax was trained with."""
     run: dict[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True)
 class SoftmaxFacts:
-    """What can be told of a softmax without reading its weights."""
+    """What is known about a softmax without reading its weights."""
 
     kind: str
     num_words: int
     model: str
     store: str | None
-    """None where the weights are not here, as of a hub model that was never asked to predict."""
+    """None if the weights are missing; a hub model's are only downloaded when it predicts words."""
     num_bytes: int | None
 
 
 def check_words(words: Sequence[str], *, num_words: int) -> None:
-    """Refuse a list that does not name every word of a softmax once, markers included."""
+    """Check that a list names every word of a softmax once, including the markers."""
     if len(words) != num_words:
         raise ModelError(
             f"the list of softmax words has {len(words)} entries for {num_words} words; "
@@ -75,15 +75,17 @@ def check_words(words: Sequence[str], *, num_words: int) -> None:
         raise ModelError(f"softmax words: {error}") from error
     for needed in (BEGIN_WORD, END_WORD, UNKNOWN_WORD):
         if needed not in known:
-            raise ModelError(f"the softmax words lack {needed}; a language model predicts it too")
+            raise ModelError(
+                f"the softmax words lack {needed}; add it, as a language model needs it"
+            )
 
 
 @contextmanager
 def replace_softmax(folder: Path, saved: SavedSoftmax, *, store: str = "f32") -> Iterator[None]:
-    """Write a softmax beside the model that the caller writes inside.
+    """Write a softmax next to the model that the caller writes inside the `with` block.
 
-    The files take their places after the model has, the one that makes them count last. So no crash
-    leaves a softmax beside weights that it does not belong to, and is still believed.
+    Its files are put in place after the model's, `softmax.json` last, because the others are void
+    without it. So no crash can leave a valid softmax next to weights of another model.
     """
     check_words(saved.words, num_words=saved.softmax.num_words)
     tensors = {**saved.softmax.state_dict(), LOG_SHARES: saved.log_shares}
@@ -115,18 +117,18 @@ def _describe(softmax: Softmax) -> dict[str, Any]:
 
 
 def has_softmax(folder: Path) -> bool:
-    """Tell whether there is any file of a softmax, whole or not."""
+    """Return whether any softmax file exists, complete or not."""
     return any((folder / name).exists() for name in FILES)
 
 
 def remove_softmax(folder: Path) -> None:
-    """Leave a model without a softmax; the file that makes the others count goes first."""
+    """Delete the softmax files, `softmax.json` first because the others are void without it."""
     for name in reversed(FILES):
         (folder / name).unlink(missing_ok=True)
 
 
 def describe_softmax(folder: Path, *, dim: int) -> SoftmaxFacts:
-    """Tell of a softmax for outputs of `dim`, by its settings and the header of its weights."""
+    """Describe a softmax for outputs of `dim` from its settings and the header of its weights."""
     settings = _read_settings(folder, dim=dim)
     is_here = all((folder / name).exists() for name in FILES)
     return SoftmaxFacts(
@@ -139,7 +141,7 @@ def describe_softmax(folder: Path, *, dim: int) -> SoftmaxFacts:
 
 
 def read_softmax(folder: Path, *, dim: int) -> SavedSoftmax:
-    """Read a softmax for outputs of `dim`; all sizes are compared before any weight is read."""
+    """Read a softmax for outputs of `dim`; all sizes are checked before any weight is read."""
     settings = _read_settings(folder, dim=dim)
     words = read_list(folder / WORDS)
     try:
@@ -156,7 +158,7 @@ def read_softmax(folder: Path, *, dim: int) -> SavedSoftmax:
     tensors = read_tensors(folder / WEIGHTS, shapes, settings=SETTINGS)
     log_shares = tensors.pop(LOG_SHARES)
     if bool((log_shares > 0).any()):
-        raise ModelError(f"{folder / WEIGHTS}: a word has a share above 1; get it again")
+        raise ModelError(f"{folder / WEIGHTS}: a word has a share above 1; download it again")
     softmax.load_state_dict(tensors, strict=True, assign=True)
     return SavedSoftmax(
         softmax=softmax.eval(),
@@ -168,40 +170,40 @@ def read_softmax(folder: Path, *, dim: int) -> SavedSoftmax:
 
 
 def _read_settings(folder: Path, *, dim: int) -> dict[str, Any]:
-    """Return settings that a softmax can be built from."""
+    """Return the settings, checked, so that a softmax can be built from them."""
     path = folder / SETTINGS
     if not path.exists():
         raise ModelError(
-            f"{folder} has parts of a softmax but no {SETTINGS}; its saving was interrupted: save "
-            "the model again, or convert it with --no-softmax"
+            f"{folder} has parts of a softmax but no {SETTINGS}, because saving was interrupted; "
+            "save the model again, or convert it with --no-softmax"
         )
     settings = read_json(path)
     found = settings.get("format")
     if found != FORMAT:
         raise ModelError(
-            f"{path} has format {found!r:.60}, this elmore reads {FORMAT}; update elmore"
+            f"{path} has format {found!r:.60}, but this elmore reads {FORMAT}; update elmore"
         )
     for name, most in (("num_words", MAX_VOCABULARY), ("dim", MAX_DIM)):
         if not _is_count(settings.get(name), most):
             raise ModelError(
-                f"{path}: {name} is {settings.get(name)!r:.60}; it must be a whole number from 1 "
-                f"to {most}"
+                f"{path}: {name} is {settings.get(name)!r:.60}, expected an integer from 1 to "
+                f"{most}; download the file again"
             )
     if settings["dim"] != dim:
         raise ModelError(
-            f"{path}: this softmax reads {settings['dim']} numbers a token, the model gives {dim}; "
-            "the softmax belongs to another model"
+            f"{path}: this softmax reads {settings['dim']} numbers per token, but the model gives "
+            f"{dim}; give the softmax that belongs to this model"
         )
     if settings.get("kind") not in ("words", "adaptive"):
         raise ModelError(
-            f"{path}: its kind is {settings.get('kind')!r:.60}, known are words and adaptive; "
+            f"{path}: kind is {settings.get('kind')!r:.60}, expected words or adaptive; "
             "update elmore"
         )
     if settings["kind"] == "adaptive":
         _check_cutoffs(settings.get("cutoffs"), num_words=settings["num_words"], path=path)
     for name, kind in (("model", str), ("run", dict)):
         if not isinstance(settings.get(name), kind):
-            raise ModelError(f"{path}: {name!r} is missing or damaged; get the file again")
+            raise ModelError(f"{path}: {name!r} is missing or damaged; download the file again")
     return settings
 
 
@@ -217,8 +219,8 @@ def _check_cutoffs(cutoffs: Any, *, num_words: int, path: Path) -> None:
         or sorted(set(cutoffs)) != cutoffs
     ):
         raise ModelError(
-            f"{path}: cutoffs are {cutoffs!r:.60}; they must be rising whole numbers from 1 to "
-            f"{num_words - 1}"
+            f"{path}: cutoffs are {cutoffs!r:.60}, expected increasing integers from 1 to "
+            f"{num_words - 1}; download the file again"
         )
 
 

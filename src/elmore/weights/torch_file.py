@@ -1,6 +1,6 @@
-"""Read named weights from a file of `torch.save`, of today's kind or torch 0.4's, as plain data.
+"""Read named weights from a `torch.save` file, of current torch or torch 0.4, as plain data.
 
-A pickle can run code and declare sizes; here it may do neither, so no unpickler reads it.
+A pickle can run code and declare any size. Neither is allowed here, so no unpickler reads it.
 """
 
 from collections.abc import Mapping
@@ -31,7 +31,7 @@ MAX_DIMENSIONS = 8
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _View:
-    """A weight: which numbers of a storage, in which shape."""
+    """A weight: a strided view of a storage."""
 
     storage: StorageId
     offset: int
@@ -44,7 +44,7 @@ class _View:
 
 
 def read_torch_file(path: Path) -> dict[str, Tensor]:
-    """Return the weights in float32; code in the file is refused, not run."""
+    """Return the weights in float32; a file with code in it is refused, and nothing is run."""
     size = check_file(path)
     try:
         with open_torch_file(path, size=size) as file:
@@ -55,36 +55,41 @@ def read_torch_file(path: Path) -> dict[str, Tensor]:
         raise ModelError(f"cannot read {path}: {error.strerror}; check the path") from error
     except UnpicklingError as error:
         raise ModelError(
-            f"{path} holds more than weights, or is damaged ({error!s:.100}); get it again from a "
-            "source you trust"
+            f"{path} holds more than weights, or is damaged ({error!s:.100}); download it again "
+            "from a source you trust"
         ) from error
-    except Exception as error:  # damage can end in any error, of zipfile, pickletools or numpy
-        raise ModelError(f"{path} is not a whole torch file; get it again") from error
+    except Exception as error:  # zipfile, pickletools and numpy can raise anything on damaged files
+        raise ModelError(f"{path} is not a complete torch file; download it again") from error
     for name, weight in weights.items():
         if not bool(torch.isfinite(weight).all()):
-            raise ModelError(f"{path}: {name!r:.60} has numbers that are not finite; get it again")
+            raise ModelError(
+                f"{path}: {name!r:.60} has numbers that are not finite; download it again"
+            )
     return weights
 
 
 def _find_views(path: Path, content: Any, *, size: int) -> dict[str, _View]:
-    """Return what the weights look at; refuse more of it than a file of `size` bytes can hold."""
+    """Return a view per weight; refuse more weights than a file of `size` bytes can hold."""
     if not isinstance(content, dict):
-        raise ModelError(f"{path} holds no named weights; get it again")
+        raise ModelError(f"{path} holds no named weights; download it again")
     views = {}
     for name, value in content.items():
         view = _find_view(value)
         if view is None:
-            raise ModelError(f"{path}: {name!r:.60} is no array of float numbers; get it again")
+            raise ModelError(f"{path}: {name!r:.60} is not an array of floats; download it again")
         views[name] = view
-    # A view can declare any shape over a few bytes; the sum, since many views can share them.
+    # A view of a few bytes can declare any shape, and views can share bytes, so check the sum.
     declared = sum(view.num_bytes for view in views.values())
     if declared > size:
-        raise ModelError(f"{path} declares {declared:,} bytes of weights and has {size:,} bytes")
+        raise ModelError(
+            f"{path} declares {declared:,} bytes of weights but has only {size:,} bytes; "
+            "download it again"
+        )
     return views
 
 
 def _find_view(value: Any) -> _View | None:
-    """Return what a pickled tensor or parameter looks at; None if it is something else."""
+    """Return the view of a pickled tensor or parameter; None for anything else."""
     if type(value) is Call and value.path == REBUILD_PARAMETER:
         value = value.arguments[0]
     if type(value) is not Call or value.path not in REBUILD_TENSOR:
@@ -106,12 +111,12 @@ def _read_views(file: TorchFile, views: Mapping[str, _View]) -> dict[str, Tensor
     weights = {}
     for name, view in views.items():
         storage = view.storage
-        place = (storage.key, storage.dtype, storage.start, storage.num_items)
-        if place not in storages:
-            storages[place] = file.read(storage)
+        key = (storage.key, storage.dtype, storage.start, storage.num_items)
+        if key not in storages:
+            storages[key] = file.read(storage)
         if 0 in view.shape:
             weights[name] = torch.zeros(view.shape)
         else:
-            numbers = storages[place].as_strided(view.shape, view.stride, view.offset)
+            numbers = storages[key].as_strided(view.shape, view.stride, view.offset)
             weights[name] = numbers.to(torch.float32).contiguous()
     return weights

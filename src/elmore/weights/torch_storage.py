@@ -1,6 +1,6 @@
-"""The two containers that `torch.save` writes: a zip archive, and torch 0.4's pickles in a row.
+"""The two file formats of `torch.save`: a zip archive, or (torch 0.4) a sequence of pickles.
 
-Both hold a pickle, and storages (plain numbers) that the pickle refers to by a key.
+Both hold a pickle, and storages (plain numbers) that the pickle refers to by key.
 """
 
 import io
@@ -21,7 +21,7 @@ from elmore.errors import ModelError
 from elmore.weights.plain_pickle import MAX_PICKLE_BYTES, Name, Reference, read_pickle
 
 ZIP_START = b"PK\x03\x04"
-# Everything that named weights need. torch's own list is longer, and has calls that take memory.
+# All names that weights need. torch's own list is longer and includes calls that allocate memory.
 NEEDED = re.compile(
     r"collections OrderedDict"
     r"|torch\._utils _rebuild_(tensor|tensor_v2|parameter)"
@@ -33,13 +33,13 @@ TYPES = {
     "HalfStorage": torch.float16,
     "BFloat16Storage": torch.bfloat16,
 }
-# What a file of torch 0.4 starts with, as pickles.
+# The pickled values at the start of a torch 0.4 file.
 LEGACY_MARKS = (0x1950A86A20F9469CFC6C, 1001)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StorageId:
-    """What a pickle says about a storage; `start` and `num_items` are those of a part of it."""
+    """A pickle's description of a storage, or of `num_items` of its numbers from `start`."""
 
     key: str
     dtype: torch.dtype
@@ -50,18 +50,18 @@ class StorageId:
 
 @dataclass(frozen=True, kw_only=True)
 class TorchFile:
-    """The content of an open file; storages are read when they are asked for."""
+    """The content of an open file; storages are read on demand."""
 
     content: Any
     read_storage: Callable[[str], bytes]
     is_big_endian: bool
 
     def read(self, storage: StorageId) -> Tensor:
-        """Return the numbers of a storage; refuse one that is not as long as the pickle says."""
+        """Return the numbers of a storage; its length must be what the pickle says."""
         data = self.read_storage(storage.key)
         width = storage.dtype.itemsize
         if len(data) != storage.total * width:
-            raise UnpicklingError("a storage of another size")
+            raise UnpicklingError("a storage has the wrong size")
         raw = np.frombuffer(data, dtype=f"{'>' if self.is_big_endian else '<'}i{width}")
         part = raw[storage.start : storage.start + storage.num_items]
         return torch.from_numpy(part.astype(f"=i{width}")).view(storage.dtype)
@@ -82,57 +82,59 @@ def open_torch_file(path: Path, *, size: int) -> Iterator[TorchFile]:
 
 
 def read_storage_id(value: Any) -> StorageId:
-    """Return what a reference of a pickle means."""
+    """Return the storage that a reference in a pickle describes."""
     parts = value.key if type(value) is Reference else None
     if type(parts) is not tuple or len(parts) not in (5, 6) or parts[0] != "storage":
-        raise UnpicklingError("a reference to no storage")
+        raise UnpicklingError("a reference does not name a storage")
     _, kind, key, _, total, *view = parts
     if type(kind) is not Name or type(key) is not str or not is_count(total):
-        raise UnpicklingError("a reference to no storage")
+        raise UnpicklingError("a reference does not name a storage")
     start, num_items = 0, total
     if view and view[0] is not None:  # torch 0.4 could refer to a part of a storage
         _, start, num_items = view[0]
         if not is_count(start) or not is_count(num_items) or start + num_items > total:
-            raise UnpicklingError("a part of a storage that is outside of it")
+            raise UnpicklingError("a reference goes beyond the end of its storage")
     dtype = TYPES[kind.path.split()[-1]]
     return StorageId(key=key, dtype=dtype, total=total, start=start, num_items=num_items)
 
 
 def is_count(value: Any) -> bool:
-    """Tell whether a value is a whole number from 0 that a file could have so many bytes of."""
+    """Return whether a value is a non-negative integer small enough to be a size in bytes."""
     return type(value) is int and 0 <= value < 1 << 62
 
 
 def _check_members(path: Path, members: list[zipfile.ZipInfo], *, size: int) -> None:
-    """Refuse an archive that unpacks to more than it is, or that programs read differently."""
+    """Refuse an archive that expands when unpacked, or that is ambiguous to read."""
     unpacked = sum(member.file_size for member in members)
-    # torch itself stores without compressing.
+    # torch itself never compresses.
     if unpacked > size or any(member.compress_type for member in members):
         raise ModelError(
-            f"{path} has {size:,} bytes and would unpack to {unpacked:,}; get it again, or "
-            "save it with torch.save"
+            f"{path} has {size:,} bytes and would unpack to {unpacked:,}; download it again, or "
+            "save it uncompressed with torch.save"
         )
     seen: dict[str, str] = {}
     for member in members:
-        # torch finds a member whatever the case of its name.
+        # torch ignores case in the names of members.
         other = seen.get(member.filename.lower())
         if other is not None:
             raise ModelError(
-                f"{path} has two members of one name ({other!r:.60}, {member.filename!r:.60}); "
-                "get it again"
+                f"{path} has two members with one name ({other!r:.60}, {member.filename!r:.60}); "
+                "download it again"
             )
         seen[member.filename.lower()] = member.filename
 
 
 def _open_archive(path: Path, archive: zipfile.ZipFile) -> TorchFile:
-    """Read an archive of NAME/data.pkl, perhaps NAME/byteorder, and storages NAME/data/KEY."""
+    """Read an archive: NAME/data.pkl, optionally NAME/byteorder, and storages NAME/data/KEY."""
     names = archive.namelist()
     found = [name for name in names if re.fullmatch(r"[^/]+/data\.pkl", name)]
     if len(found) != 1:
-        raise ModelError(f"{path} has {len(found)} members data.pkl, wanted one; get it again")
+        raise ModelError(
+            f"expected one data.pkl in {path}, got {len(found)}; download the file again"
+        )
     root = found[0].removesuffix("data.pkl")
     if archive.getinfo(found[0]).file_size > MAX_PICKLE_BYTES:
-        raise UnpicklingError(f"a pickle of over {MAX_PICKLE_BYTES:,} bytes")
+        raise UnpicklingError(f"the pickle has more than {MAX_PICKLE_BYTES:,} bytes")
     return TorchFile(
         content=read_pickle(io.BytesIO(archive.read(found[0])), allowed=NEEDED).value,
         read_storage=lambda key: archive.read(f"{root}data/{key}"),
@@ -141,11 +143,11 @@ def _open_archive(path: Path, archive: zipfile.ZipFile) -> TorchFile:
 
 
 def _open_legacy(file: BinaryIO, *, size: int) -> TorchFile:
-    """Read five pickles: two marks, the machine, the content, the keys; the storages follow."""
+    """Read five pickles: two marks, machine, content and keys; the storages follow them."""
     pickles = io.BytesIO(file.read(MAX_PICKLE_BYTES))
     marks = tuple(read_pickle(pickles, allowed=NEEDED).value for _ in LEGACY_MARKS)
     if marks != LEGACY_MARKS:
-        raise UnpicklingError("no mark of torch")
+        raise UnpicklingError("torch's mark is missing")
     machine = read_pickle(pickles, allowed=NEEDED).value
     order: Literal["big", "little"] = "little" if machine["little_endian"] else "big"
     data = read_pickle(pickles, allowed=NEEDED)
@@ -153,18 +155,18 @@ def _open_legacy(file: BinaryIO, *, size: int) -> TorchFile:
         storage.key: storage.dtype.itemsize for storage in map(read_storage_id, data.references)
     }
     keys = read_pickle(pickles, allowed=NEEDED).value
-    places: dict[str, tuple[int, int]] = {}
-    place = pickles.tell()
+    ranges: dict[str, tuple[int, int]] = {}
+    offset = pickles.tell()
     for key in keys:
-        file.seek(place)
+        file.seek(offset)
         num_bytes = int.from_bytes(file.read(8), order) * widths[key]
-        places[key] = (place + 8, num_bytes)
-        place += 8 + num_bytes
-        if place > size:
-            raise UnpicklingError("a storage that is cut short")
+        ranges[key] = (offset + 8, num_bytes)
+        offset += 8 + num_bytes
+        if offset > size:
+            raise UnpicklingError("a storage is truncated")
 
     def read_storage(key: str) -> bytes:
-        start, num_bytes = places[key]
+        start, num_bytes = ranges[key]
         file.seek(start)
         return file.read(num_bytes)
 

@@ -182,7 +182,7 @@ def test_questions_without_answers_are_read_but_not_scored(tmp_path):
     assert task.prepare(unlabelled, with_gold=True).edges.shape == (4, 1, 2)
     with pytest.raises(DataError, match="question 'q1' has no gold answer"):
         task.score(unlabelled[:1], [find(1, 2)])
-    with pytest.raises(DataError, match="question q1: wanted a list under 'answers'"):
+    with pytest.raises(DataError, match="question q1: expected a list under 'answers'"):
         list(task.read(write(tmp_path, bare)))
 
 

@@ -67,7 +67,7 @@ def parse_text(given: Any, *, task: str, split: Callable[[str], ClassExample]) -
     if isinstance(given, ClassExample) and len(given.texts) == 1:
         return given
     if not is_text(given):
-        raise refuse_input(given, task=task, wanted="a text: a string that is not blank")
+        raise refuse_input(given, task=task, expected="a text: a string that is not blank")
     return split(given)
 
 
@@ -76,8 +76,8 @@ def parse_pair(given: Any, *, task: str, split: Callable[[str, str], ClassExampl
     if isinstance(given, ClassExample) and len(given.texts) == 2:
         return given
     if not (is_list(given) and len(given) == 2 and all(map(is_text, given))):
-        wanted = "a pair of texts, such as ('A man sleeps.', 'Nobody is awake.')"
-        raise refuse_input(given, task=task, wanted=wanted)
+        expected = "a pair of texts, such as ('A man sleeps.', 'Nobody is awake.')"
+        raise refuse_input(given, task=task, expected=expected)
     return split(*given)
 
 

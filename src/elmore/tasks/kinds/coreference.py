@@ -34,7 +34,7 @@ from elmore.text.tokens import split_tokens
 _BEGINNING = re.compile(r"# ?begin document\b")
 
 FORMS = (FileForm.CONLL2012, FileForm.CONLLU)
-WANTED = "CoNLL-2012 columns or CoNLL-U (.conllu) with Entity="
+EXPECTED = "CoNLL-2012 columns or CoNLL-U (.conllu) with Entity="
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,7 +86,7 @@ class CoreferenceTask:
     def __init__(self, settings: CoreferenceSettings) -> None:
         self.settings = settings
 
-    @reads(*FORMS, wanted=WANTED)
+    @reads(*FORMS, expected=EXPECTED)
     def read(self, path: Path) -> Iterator[ClusteredDocument]:
         """Yield the documents of a file, or of a folder's files in the order of their names."""
         documents = chain.from_iterable(map(read_documents, _list_files(path)))
@@ -96,7 +96,7 @@ class CoreferenceTask:
 
     read_training = read
 
-    @reads(*FORMS, wanted=f"text, or {WANTED}", takes_text=True)
+    @reads(*FORMS, expected=f"text, or {EXPECTED}", takes_text=True)
     def read_unlabelled(self, path: Path) -> Iterator[ClusteredDocument]:
         """Yield documents to predict on, from the same forms or plain text."""
         for file in _list_files(path):
@@ -115,8 +115,8 @@ class CoreferenceTask:
         elif is_list(given) and all(map(is_list, given)):
             sentences = [take_tokens(sentence) for sentence in given]
         if not sentences or None in sentences:
-            wanted = "a document: a string that is not blank, or a list of sentences in tokens"
-            raise refuse_input(given, task=self.name, wanted=wanted)
+            expected = "a document: a string that is not blank, or a list of sentences in tokens"
+            raise refuse_input(given, task=self.name, expected=expected)
         spoken = tuple(SpokenSentence(tokens=tuple(s or ()), speaker=None) for s in sentences)
         return ClusteredDocument(name="", sentences=spoken, clusters=())
 

@@ -14,7 +14,7 @@ from elmore.tasks.networks.esim import ESIM
 from elmore.tasks.networks.label_choice import Probabilities
 from elmore.tasks.task import Labels
 
-WANTED = "a table: two texts and their label per line, with tabs between them"
+EXPECTED = "a table: two texts and their label per line, with tabs between them"
 
 
 class PairTask:
@@ -36,7 +36,7 @@ class PairTask:
     score = staticmethod(classes.score)
     score_constant = staticmethod(classes.score_constant)
 
-    @reads(FileForm.TABLE, wanted=WANTED)
+    @reads(FileForm.TABLE, expected=EXPECTED)
     def read(self, path: Path) -> Iterator[ClassExample]:
         """Yield the pairs of a table; those labelled '-' are left out."""
         for row in read_pairs(path, labels=self.known_labels):
@@ -44,7 +44,7 @@ class PairTask:
 
     read_training = read
 
-    @reads(FileForm.TABLE, wanted=WANTED)
+    @reads(FileForm.TABLE, expected=EXPECTED)
     def read_unlabelled(self, path: Path) -> Iterator[ClassExample]:
         """Yield the pairs of a table, whatever their labels and if it has none."""
         for texts in read_bare_pairs(path):

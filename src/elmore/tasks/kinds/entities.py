@@ -43,7 +43,9 @@ from elmore.tasks.task import Labels, Scores, Sentences
 from elmore.text.language import Language
 
 FORMS = (FileForm.COLUMNS,)
-WANTED = "columns: one token per line, its tag (such as B-PER) last, a blank line between sentences"
+EXPECTED = (
+    "columns: one token per line, its tag (such as B-PER) last, a blank line between sentences"
+)
 _LEARNED_SCHEMES = (TagScheme.IOB2, TagScheme.BIOES)
 
 
@@ -94,7 +96,7 @@ class EntityTask:
     def __init__(self, settings: EntitySettings) -> None:
         self.settings = settings
 
-    @reads(*FORMS, wanted=WANTED)
+    @reads(*FORMS, expected=EXPECTED)
     def read(self, path: Path) -> Iterator[TaggedSentence]:
         """Yield a file's sentences with their tags."""
         column = resolve_column(path, self.settings.column)
@@ -104,7 +106,7 @@ class EntityTask:
 
     read_training = read
 
-    @reads(*FORMS, FileForm.CONLLU, wanted=f"text, or {WANTED}", takes_text=True)
+    @reads(*FORMS, FileForm.CONLLU, expected=f"text, or {EXPECTED}", takes_text=True)
     def read_unlabelled(self, path: Path) -> Iterator[TaggedSentence]:
         """Yield the sentences of a text or of columns, without tags."""
         return read_untagged(

@@ -24,10 +24,10 @@ def check_iterable(examples: Any) -> Iterable[Any]:
     return examples
 
 
-def refuse_input(given: Any, *, task: str, wanted: str) -> DataError:
-    """Return the error for an example that the task cannot read; `wanted` says what it can."""
+def refuse_input(given: Any, *, task: str, expected: str) -> DataError:
+    """Return the error for an example that the task cannot read; `expected` says what it can."""
     return DataError(
-        f"an example of {task} must be {wanted}, got {_name_type(given)} ({_shorten(given)}); "
+        f"an example of {task} must be {expected}, got {_name_type(given)} ({_shorten(given)}); "
         "for a file, give model.read(path)"
     )
 

@@ -29,7 +29,7 @@ from elmore.tasks.task import Labels, Scores, Sentences
 from elmore.text.sentences import split_sentences
 from elmore.text.tokens import split_tokens
 
-WANTED = "SQuAD's JSON: one document with articles under 'data'"
+EXPECTED = "SQuAD's JSON: one document with articles under 'data'"
 
 
 class GoldPlaces(StrEnum):
@@ -106,17 +106,17 @@ class QuestionTask:
     def __init__(self, settings: QuestionSettings | None = None) -> None:
         self.settings = settings or QuestionSettings()
 
-    @reads(FileForm.JSON, wanted=WANTED)
+    @reads(FileForm.JSON, expected=EXPECTED)
     def read(self, path: Path) -> Iterator[QuestionExample]:
         """Yield the questions of a file of SQuAD 1.1's JSON."""
         return self._make_examples(read_paragraphs(path))
 
-    @reads(FileForm.JSON, wanted=WANTED)
+    @reads(FileForm.JSON, expected=EXPECTED)
     def read_unlabelled(self, path: Path) -> Iterator[QuestionExample]:
         """Yield the questions of the same JSON, which needs no answers."""
         return self._make_examples(read_paragraphs(path, needs_answers=False))
 
-    @reads(FileForm.JSON, wanted=WANTED)
+    @reads(FileForm.JSON, expected=EXPECTED)
     def read_training(self, path: Path) -> Iterator[QuestionExample]:
         """Yield questions of passages that are cut if they are long."""
         most = self.settings.max_passage_tokens
@@ -134,8 +134,8 @@ class QuestionTask:
         found = given if isinstance(given, Mapping) else {}
         question, context = found.get("question", ""), found.get("context", "")
         if not (is_text(question) and is_text(context)):
-            wanted = "a dict with two texts, {'question': ..., 'context': ...}"
-            raise refuse_input(given, task=self.name, wanted=wanted)
+            expected = "a dict with two texts, {'question': ..., 'context': ...}"
+            raise refuse_input(given, task=self.name, expected=expected)
         tokens = split_tokens(question.strip())[: self.settings.max_question_tokens]
         sentences = map(split_tokens, split_sentences(context))
         return QuestionExample(
@@ -289,12 +289,12 @@ def find_alike(tokens: Sequence[str], span: Span) -> list[Span]:
     >>> find_alike(["so", "be", "so", "be"], (0, 2))
     [(0, 2), (2, 4)]
     """
-    wanted = tokens[span[0] : span[1]]
-    places = range(len(tokens) - len(wanted) + 1)
+    phrase = tokens[span[0] : span[1]]
+    starts = range(len(tokens) - len(phrase) + 1)
     return [
-        (place, place + len(wanted))
-        for place in places
-        if tokens[place : place + len(wanted)] == wanted
+        (start, start + len(phrase))
+        for start in starts
+        if tokens[start : start + len(phrase)] == phrase
     ]
 
 

@@ -32,7 +32,7 @@ Tags = tuple[str, ...]
 _CONTINUED = "C-"
 
 FORMS = (FileForm.JSON_LINES, FileForm.CONLL2012)
-WANTED = "JSON lines (.jsonl) with words and frames, or CoNLL-2012 columns"
+EXPECTED = "JSON lines (.jsonl) with words and frames, or CoNLL-2012 columns"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,14 +64,14 @@ class RoleTask:
     def __init__(self, settings: RoleSettings) -> None:
         self.settings = settings
 
-    @reads(*FORMS, wanted=WANTED)
+    @reads(*FORMS, expected=EXPECTED)
     def read(self, path: Path) -> Iterator[RoleExample]:
         """Yield an example a predicate, of JSON lines (.jsonl) or columns of CoNLL-2012."""
         return read_roles(path)
 
     read_training = read
 
-    @reads(*FORMS, wanted=WANTED)
+    @reads(*FORMS, expected=EXPECTED)
     def read_unlabelled(self, path: Path) -> Iterator[RoleExample]:
         """Yield an example a predicate; arguments may be there or not."""
         return read_predicates(path)
@@ -83,11 +83,11 @@ class RoleTask:
         is_pair = is_list(given) and len(given) == 2 and type(given[1]) is int
         tokens = take_tokens(given[0]) if is_pair else None
         if tokens is None or not 0 <= given[1] < len(tokens):
-            wanted = (
+            expected = (
                 "a sentence and the place of its predicate among the tokens, from 0, such as "
                 "(['Cats', 'chase', 'mice'], 1)"
             )
-            raise refuse_input(given, task=self.name, wanted=wanted)
+            raise refuse_input(given, task=self.name, expected=expected)
         return RoleExample(tokens=tuple(tokens), predicate=given[1], lemma="", sense="", tags=())
 
     def count_tokens(self, example: RoleExample) -> int:

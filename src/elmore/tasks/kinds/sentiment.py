@@ -32,7 +32,7 @@ _NAMES: dict[int, tuple[str | None, ...]] = {
     2: ("negative", "negative", None, "positive", "positive"),
 }
 
-WANTED = "one tree per line, such as (3 (2 Very) (4 good))"
+EXPECTED = "one tree per line, such as (3 (2 Very) (4 good))"
 
 
 class Phrases(StrEnum):
@@ -85,17 +85,17 @@ class SentimentTask:
     score = staticmethod(classes.score)
     score_constant = staticmethod(classes.score_constant)
 
-    @reads(FileForm.TREES, wanted=WANTED)
+    @reads(FileForm.TREES, expected=EXPECTED)
     def read(self, path: Path) -> Iterator[ClassExample]:
         """Yield sentences, with their labels."""
         return self._read(path, phrases=Phrases.ROOT)
 
-    @reads(FileForm.TREES, wanted=WANTED)
+    @reads(FileForm.TREES, expected=EXPECTED)
     def read_training(self, path: Path) -> Iterator[ClassExample]:
         """Yield sentences, each before its phrases if those are learned from too."""
         return self._read(path, phrases=self.settings.phrases)
 
-    @reads(FileForm.TREES, FileForm.TABLE, wanted=f"text, or {WANTED}", takes_text=True)
+    @reads(FileForm.TREES, FileForm.TABLE, expected=f"text, or {EXPECTED}", takes_text=True)
     def read_unlabelled(self, path: Path) -> Iterator[ClassExample]:
         """Yield the sentences of trees, whatever their labels, or of text with one a line."""
         first = next((line for _, line in read_lines(path) if line.strip()), "")

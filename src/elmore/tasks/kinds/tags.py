@@ -24,7 +24,7 @@ from elmore.text.language import Language
 Tags = list[str]
 
 FORMS = (FileForm.COLUMNS, FileForm.CONLLU)
-WANTED = "CoNLL-U, or columns: one token per line with its tag, a blank line between sentences"
+EXPECTED = "CoNLL-U, or columns: one token per line with its tag, a blank line between sentences"
 LAST_COLUMN = "last"
 
 
@@ -79,7 +79,7 @@ class TagTask:
     def __init__(self, settings: TagSettings) -> None:
         self.settings = settings
 
-    @reads(*FORMS, wanted=WANTED)
+    @reads(*FORMS, expected=EXPECTED)
     def read(self, path: Path) -> Iterator[TaggedSentence]:
         """Yield a file's sentences with their tags."""
         column = resolve_column(path, self.settings.column)
@@ -89,7 +89,7 @@ class TagTask:
 
     read_training = read
 
-    @reads(*FORMS, wanted=f"text, or {WANTED}", takes_text=True)
+    @reads(*FORMS, expected=f"text, or {EXPECTED}", takes_text=True)
     def read_unlabelled(self, path: Path) -> Iterator[TaggedSentence]:
         """Yield the sentences of a text or of columns, without tags."""
         settings = self.settings
@@ -162,8 +162,8 @@ def parse_sentence(given: Any, *, task: str, language: Language) -> TaggedSenten
         return given
     tokens = take_tokens(given, language=language)
     if tokens is None:
-        wanted = "a sentence: a string that is not blank, or a list of tokens"
-        raise refuse_input(given, task=task, wanted=wanted)
+        expected = "a sentence: a string that is not blank, or a list of tokens"
+        raise refuse_input(given, task=task, expected=expected)
     return TaggedSentence(tokens=tokens, tags=[])
 
 
@@ -206,8 +206,8 @@ def resolve_column(path: Path, column: str | int) -> str | int:
     for number, columns in read_rows(path):
         if len(columns) < 2:
             raise DataError(
-                f"{path}, line {number}: wanted a token and its tag, got one column "
-                f"({shorten(columns[0])}); give a file with one token a line, its tag last"
+                f"{path}, line {number}: expected a token and its tag, got one column "
+                f"({shorten(columns[0])}); give a file with one token per line and its tag last"
             )
         return len(columns)
     return 2  # of an empty file, which is refused when it is read

@@ -15,7 +15,7 @@ from elmore.tasks.networks.biattentive import BiattentiveClassifier
 from elmore.tasks.networks.label_choice import Probabilities
 from elmore.tasks.task import Labels
 
-WANTED = "a table: one text per line, a tab, and its label"
+EXPECTED = "a table: one text per line, a tab, and its label"
 
 
 class TextTask:
@@ -36,7 +36,7 @@ class TextTask:
     score = staticmethod(classes.score)
     score_constant = staticmethod(classes.score_constant)
 
-    @reads(FileForm.TABLE, wanted=WANTED)
+    @reads(FileForm.TABLE, expected=EXPECTED)
     def read(self, path: Path) -> Iterator[ClassExample]:
         """Yield the texts of a table with a text and its label a line."""
         for row in read_texts(path):
@@ -44,7 +44,7 @@ class TextTask:
 
     read_training = read
 
-    @reads(FileForm.TABLE, wanted=f"a text per line, or {WANTED}", takes_text=True)
+    @reads(FileForm.TABLE, expected=f"a text per line, or {EXPECTED}", takes_text=True)
     def read_unlabelled(self, path: Path) -> Iterator[ClassExample]:
         """Yield a text a line; if the first line has tabs, those of a table."""
         for text in read_plain_or_table(path):

@@ -110,7 +110,7 @@ def test_a_scheme_can_be_given_and_then_is_written():
 def test_data_without_entities_is_refused():
     sentences = [TaggedSentence(tokens=["a"], tags=["O"])]
     for settings in ({}, {"scheme": "iob2"}):
-        with pytest.raises(DataError, match=r"has no entity: .* task\.column is"):
+        with pytest.raises(DataError, match=r"has no entity: .* set task\.column to"):
             make_task(**settings).find_labels(iter(sentences))
 
 

@@ -59,7 +59,7 @@ def test_to_predict_a_text_a_line_will_do(tmp_path):
         (("It's a goal!",), None),
         (("Overruled",), None),
     ]
-    with pytest.raises(DataError, match="has no texts; give a text a line"):
+    with pytest.raises(DataError, match="has no texts; give one text per line"):
         list(task.read_unlabelled(write(tmp_path, " \n")))
 
 

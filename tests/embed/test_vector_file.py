@@ -241,7 +241,7 @@ def test_a_damaged_file_is_one_sentence(tmp_path, suffix, num_bytes):
 
 def test_a_header_of_a_newer_format_asks_for_an_update():
     text = make_header().to_json().replace('"format": 1', '"format": 2')
-    with pytest.raises(DataError, match=r"format 2 .* update elmore"):
+    with pytest.raises(DataError, match=r"format 2, .* update elmore"):
         VectorHeader.from_json(text)
 
 

@@ -104,13 +104,13 @@ def test_the_task_that_reads_such_a_file_is_named(tmp_path):
 
 def test_a_mistake_in_a_file_of_the_right_format_is_told_by_its_line(tmp_path):
     path = write(tmp_path, "Cats B-ANI\nsleep O\n\nBen PER\n")
-    with pytest.raises(DataError, match="line 4: 'PER' is not a tag of spans"):
+    with pytest.raises(DataError, match=r"line 4: expected a span tag .* got 'PER'"):
         list(make("entities").read(path))
     path = write(tmp_path, '{"words": ["Cats"]\n' + json.dumps(FRAME), name="train.jsonl")
-    with pytest.raises(DataError, match=r"line 1: .* it is no JSON"):
+    with pytest.raises(DataError, match=r"line 1: .* it is not JSON"):
         list(make("roles").read(path))
     path = write(tmp_path, "Cats sleep\tgood\nDogs bark\tbad\nMice run\n")
-    with pytest.raises(DataError, match="line 3: wanted 2 columns"):
+    with pytest.raises(DataError, match="line 3: expected 2 columns"):
         list(make("texts").read(path))
 
 

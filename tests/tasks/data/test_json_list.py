@@ -67,7 +67,7 @@ def test_members_come_before_the_file_has_been_read(tmp_path):
     assert next(members) == {"a": "long text"}
     assert next(members) == 123456789
     with pytest.raises(
-        DataError, match=r"list\.json is not the JSON wanted .character 42: Expecting"
+        DataError, match=r"list\.json is not the expected JSON .character 42: Expecting"
     ):
         next(members)
 
@@ -90,17 +90,17 @@ def test_a_broken_member_is_noticed_without_reading_all_of_the_file(tmp_path, mo
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("", "wanted an object with a list under 'data', got 'the end'"),
-        ("[1, 2]", "character 1: wanted an object"),
+        ("", "expected an object with a list under 'data', got 'the end'"),
+        ("[1, 2]", "character 1: expected an object"),
         ("{}", "has nothing under 'data'"),
         ('{"a": [1]}', "has nothing under 'data'"),
-        ('{"data": {}}', "wanted a list under 'data'"),
-        ('{"data": [1 2]}', "character 13: wanted a comma or the end of the list, got '2'"),
-        ('{"data": [1, 2', "wanted a comma or the end of the list, got 'the end'"),
+        ('{"data": {}}', "expected a list under 'data'"),
+        ('{"data": [1 2]}', "character 13: expected a comma or the end of the list, got '2'"),
+        ('{"data": [1, 2', "expected a comma or the end of the list, got 'the end'"),
         ('{"data": [1, "te', "Unterminated string"),
-        ('{"data": [1]', "wanted a comma or the end of the object, got 'the end'"),
-        ('{"data" [1]}', "wanted a colon"),
-        ('{"data": [' + "[" * 100_000, "too deep|Expecting"),
+        ('{"data": [1]', "expected a comma or the end of the object, got 'the end'"),
+        ('{"data" [1]}', "expected a colon"),
+        ('{"data": [' + "[" * 100_000, "too deeply|Expecting"),
     ],
 )
 def test_what_is_not_a_list_in_an_object_is_told(tmp_path, text, complaint):

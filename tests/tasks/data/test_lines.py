@@ -66,7 +66,7 @@ def test_a_byte_that_is_not_utf8_is_told_by_its_line(tmp_path):
     [
         ("caf\u00e9\n".encode("latin1"), "iconv -f LATIN1"),
         ("\ufeffcafe\n".encode("utf-16-le"), "iconv -f UTF-16"),
-        (b"\x89PNG\x00\x01", "no text at all"),
+        (b"\x89PNG\x00\x01", "does not look like text"),
     ],
 )
 def test_what_to_do_about_bytes_depends_on_them(tmp_path, content, advice):

@@ -62,10 +62,10 @@ def test_brackets_read_by_hand():
 @pytest.mark.parametrize(
     ("cells", "complaint"),
     [
-        (["(1", "x"], "line 2: 'x' is not what mentions are marked with"),
-        (["(1", "1))"], r"line 2: '1\)\)' is not"),
-        (["(1", "1"], "line 2: '1' is not"),
-        (["((1)"], "line 1: .* is not"),
+        (["(1", "x"], "line 2: expected brackets of mentions, .* got 'x'"),
+        (["(1", "1))"], r"line 2: expected brackets .* got '1\)\)'"),
+        (["(1", "1"], "line 2: expected brackets .* got '1'"),
+        (["((1)"], "line 1: expected brackets .* got"),
         (["(1", "2)"], r"line 2: '2\)' ends a mention of cluster 2 that has not begun"),
         (["-", "(1", "(2", "2)"], r"line 2: the mention \(1 does not end in its sentence"),
         (["(2", "(1"], r"line 1: the mention \(2 does not end"),

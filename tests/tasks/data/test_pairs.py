@@ -75,11 +75,14 @@ def test_only_a_spreadsheets_quotes_are_undone(tmp_path, cell, text):
 @pytest.mark.parametrize(
     ("row", "complaint"),
     [
-        (("A man sleeps.", "entailment"), r"wanted 3 columns .*premise, hypothesis, label.*got 2"),
-        (("A", "B", "neutral", "x"), "wanted 3 columns .* got 4"),
+        (
+            ("A man sleeps.", "entailment"),
+            r"expected 3 columns .*premise, hypothesis, label.*got 2",
+        ),
+        (("A", "B", "neutral", "x"), "expected 3 columns .* got 4"),
         (("A", " ", "neutral"), "but one is empty"),
         (("A", "B", ""), "but one is empty"),
-        (("A", "B", "maybe"), "the label 'maybe' is none of entailment, neutral"),
+        (("A", "B", "maybe"), "the label 'maybe' is not one of entailment, neutral"),
         (("entailment", "A", "B"), "name them in a first line, such as premise, hypothesis, label"),
     ],
 )
@@ -93,7 +96,7 @@ def test_rows_that_do_not_fit_are_told_by_line(tmp_path, row, complaint):
 
 @pytest.mark.parametrize("row", [("A", "neutral"), ("A", "B", "neutral", "x")])
 def test_the_first_row_does_not_say_how_many_columns_there_are(tmp_path, row):
-    with pytest.raises(DataError, match=rf"line 1: wanted 3 columns .* got {len(row)}"):
+    with pytest.raises(DataError, match=rf"line 1: expected 3 columns .* got {len(row)}"):
         list(read_pairs(write(tmp_path, row)))
 
 
@@ -132,5 +135,5 @@ def test_names_of_columns_that_are_not_known_are_no_example(tmp_path):
 def test_commas_for_tabs_are_seen(tmp_path):
     path = tmp_path / "table.csv"
     path.write_text("a film,good\n")
-    with pytest.raises(DataError, match="put tabs for commas"):
+    with pytest.raises(DataError, match="replace commas by tabs"):
         list(read_texts(path))

@@ -52,12 +52,12 @@ def test_a_name_of_two_parts_tells_nothing(tmp_path):
     parts = find_parts(tmp_path)
     assert names(parts.train + parts.dev) == ["train.txt", "dev.txt"]
     (tmp_path / "dev.txt").unlink()
-    with pytest.raises(DataError, match=r"has no file for dev .*name it with --dev"):
+    with pytest.raises(DataError, match=r"has no file for dev .*give one with --dev"):
         find_parts(tmp_path)
 
 
 def test_what_is_missing_or_there_twice_is_told(tmp_path):
-    with pytest.raises(DataError, match="is no folder"):
+    with pytest.raises(DataError, match="is not a folder"):
         find_parts(tmp_path / "none")
     (tmp_path / "train.txt").touch()
     with pytest.raises(DataError, match=r"no file for dev \(with one of dev, development, .*--dev"):

@@ -56,15 +56,18 @@ def test_answers_are_spans_of_the_paragraphs_tokens(tmp_path):
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        ({"answers": []}, "question q1: wanted at least one answer, got none; leave the question"),
+        (
+            {"answers": []},
+            "question q1: expected at least one answer, got none; leave the question",
+        ),
         ({"question": " "}, "question q1: the question has no words"),
-        ({"question": 7}, "question q1: wanted a text under 'question', got '7'"),
-        ({"answers": None}, "wanted a list under 'answers'"),
-        ({"answers": ["7"]}, "wanted a text under 'text'"),
-        ({"answers": [{"text": "7"}]}, "wanted a whole number under 'answer_start', got 'nothing'"),
-        ({"answers": [{"text": "7", "answer_start": True}]}, "wanted a whole number"),
+        ({"question": 7}, "question q1: expected a string under 'question', got '7'"),
+        ({"answers": None}, "expected a list under 'answers'"),
+        ({"answers": ["7"]}, "expected a string under 'text'"),
+        ({"answers": [{"text": "7"}]}, "expected an integer under 'answer_start', got 'nothing'"),
+        ({"answers": [{"text": "7", "answer_start": True}]}, "expected an integer"),
         ({"answers": [{"text": " ", "answer_start": 3}]}, "an answer is blank"),
-        ({"id": None}, "wanted a text under 'id'"),
+        ({"id": None}, "expected a string under 'id'"),
     ],
 )
 def test_questions_that_cannot_be_are_told(tmp_path, change, complaint):
@@ -84,7 +87,7 @@ def test_answers_that_are_not_needed_are_not_looked_at(tmp_path, answers):
     assert paragraph == replace(
         wanted, questions=tuple(replace(each, answers=()) for each in wanted.questions)
     )
-    with pytest.raises(DataError, match="question q1: wanted a"):
+    with pytest.raises(DataError, match="question q1: expected a"):
         list(read_paragraphs(path))
 
 
@@ -92,12 +95,12 @@ def test_answers_that_are_not_needed_are_not_looked_at(tmp_path, answers):
     ("change", "complaint"),
     [
         ({"context": " "}, "paragraph 1: the context has no words"),
-        ({"context": 7}, "paragraph 1: wanted a text under 'context', got '7'"),
-        ({"qas": [{"id": "q1"}]}, "question q1: wanted a text under 'question', got 'nothing'"),
+        ({"context": 7}, "paragraph 1: expected a string under 'context', got '7'"),
+        ({"qas": [{"id": "q1"}]}, "question q1: expected a string under 'question', got 'nothing'"),
         ({"qas": [{"id": "q1", "question": " "}]}, "question q1: the question has no words"),
-        ({"qas": [QUESTION, {"question": "Who?"}]}, "paragraph 1: wanted a text under 'id'"),
-        ({"qas": ["Who?"]}, "wanted a text under 'id', got 'Who.'"),
-        ({"qas": None}, "wanted a list under 'qas'"),
+        ({"qas": [QUESTION, {"question": "Who?"}]}, "paragraph 1: expected a string under 'id'"),
+        ({"qas": ["Who?"]}, "expected a string under 'id', got 'Who.'"),
+        ({"qas": None}, "expected a list under 'qas'"),
     ],
 )
 def test_without_answers_too_there_must_be_questions(tmp_path, change, complaint):
@@ -111,7 +114,9 @@ def test_an_article_needs_no_title(tmp_path):
     path.write_text(json.dumps({"data": [{"paragraphs": [PARAGRAPH, {}]}]}))
     paragraphs = read_paragraphs(path)
     assert next(paragraphs).title == ""
-    with pytest.raises(DataError, match="article 1, paragraph 2: wanted a text under 'context'"):
+    with pytest.raises(
+        DataError, match="article 1, paragraph 2: expected a string under 'context'"
+    ):
         next(paragraphs)
 
 
@@ -120,10 +125,10 @@ def test_an_article_needs_no_title(tmp_path):
     [
         ('{"data": []}', "has no questions"),
         ('{"data": [{"title": "a", "paragraphs": []}]}', "has no questions"),
-        ('{"data": [7]}', "article 1: wanted a list under 'paragraphs', got '7'"),
+        ('{"data": [7]}', "article 1: expected a list under 'paragraphs', got '7'"),
         ('{"data": [{"title": "a", "paragraphs": [{"context": " ", "qas": []}]}]}', "no words"),
         ('{"data": [{"title": "a", "paragraphs": [{"context": "b"}]}]}', "a list under 'qas'"),
-        ("7", "is not the JSON wanted"),
+        ("7", "is not the expected JSON"),
     ],
 )
 def test_files_of_another_form_are_told(tmp_path, text, complaint):

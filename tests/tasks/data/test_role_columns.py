@@ -29,12 +29,12 @@ def test_columns_of_conll_2012_say_the_same(tmp_path):
 @pytest.mark.parametrize(
     ("old", "new", "complaint"),
     [
-        ("(ARG1* (V*) -", "(ARG1* (V*)", "line 4: wanted 14 columns of CoNLL-2012, got 13"),
+        ("(ARG1* (V*) -", "(ARG1* (V*)", "line 4: expected 14 columns of CoNLL-2012, got 13"),
         (" *) (ARG1*) -", " * (ARG1*) -", r"line 2, column 12: \(ARG1\* does not close"),
         ("* (V*) * -", "* *) * -", r"line 2, column 12: word 1 has '\*\)'"),
         ("* (V*) * -", "* V * -", "line 2, column 12: word 1 has 'V'"),
         (" *) (ARG1*) -", " (A2*) (ARG1*) -", r"column 12: word 3 has '\(A2\*\)'"),
-        ("(ARG1* (V*)", "(ARG1* *", "line 2, column 13: no word of the sentence is the predicate"),
+        ("(ARG1* (V*)", "(ARG1* *", "line 2, column 13: no word is marked as the predicate"),
     ],
 )
 def test_columns_that_cannot_be_are_told(tmp_path, old, new, complaint):

@@ -66,7 +66,7 @@ def test_without_arguments_the_predicates_are_read(tmp_path, name, text):
 @pytest.mark.parametrize(
     ("name", "text", "complaint"),
     [
-        ("roles.jsonl", '{"words": ["a"], "frames": [{"pred": 1}]}', 'line 2: wanted {"words"'),
+        ("roles.jsonl", '{"words": ["a"], "frames": [{"pred": 1}]}', 'line 2: expected {"words"'),
         ("roles.jsonl", '{"words": ["a"], "frames": [{"pred": true}]}', "line 2"),
         ("roles.jsonl", '{"words": ["a"], "frames": [{"pred": -1}]}', "line 2"),
         ("roles.jsonl", '{"words": ["a"], "frames": [{}]}', "line 2"),
@@ -76,8 +76,8 @@ def test_without_arguments_the_predicates_are_read(tmp_path, name, text):
         ("roles.jsonl", '{"words": ["a"]}', "line 2"),
         ("roles.jsonl", "[" * 10_000, "line 2"),
         ("roles.jsonl", '{"words": ["a"], "frames": []}', "has no predicates"),
-        ("roles.conll", "a/b 0 0 Yes", "line 2: wanted 12 columns of CoNLL-2012, got 4"),
-        ("roles.conll", COLUMNS.replace("(V*) -", "(V*)"), "line 5: wanted 14 columns .* got 13"),
+        ("roles.conll", "a/b 0 0 Yes", "line 2: expected 12 columns of CoNLL-2012, got 4"),
+        ("roles.conll", COLUMNS.replace("(V*) -", "(V*)"), "line 5: expected 14 columns .* got 13"),
         ("roles.conll", "a/b 0 0 Yes UH * - - - Ann * -", "has no predicates"),
     ],
 )

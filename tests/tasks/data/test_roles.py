@@ -40,20 +40,20 @@ def test_an_example_a_predicate_and_none_for_a_sentence_without(tmp_path):
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        ({"pred": 4}, "'sell' is said to be token 4, but the sentence has tokens 0 to 3"),
-        ({"pred": -1}, "token -1"),
+        ({"pred": 4}, "'sell' has index 4, but the sentence has tokens 0 to 3"),
+        ({"pred": -1}, "has index -1"),
         ({"tags": ["O", "B-V", "O"]}, "'sell' has 3 tags for 4 tokens"),
-        ({"tags": ["O", "B-V", "O", "I-A1"]}, "the tag 'I-A1' cannot follow 'O'"),
-        ({"tags": ["I-A1", "B-V", "O", "O"]}, "the tag 'I-A1' cannot follow 'O'"),
-        ({"tags": ["O", "B-V", "B-A0", "I-A1"]}, "the tag 'I-A1' cannot follow 'B-A0'"),
-        ({"tags": ["O", "B-V", "B-", "O"]}, "the tag 'B-' cannot"),
-        ({"tags": ["O", "B-V", "E-A1", "O"]}, "the tag 'E-A1' cannot"),
-        ({"tags": ["O", "V", "O", "O"]}, "the tag 'V' cannot"),
-        ({"pred": "1"}, 'wanted {"words"'),
-        ({"pred": True}, 'wanted {"words"'),
-        ({"lemma": None}, 'wanted {"words"'),
-        ({"tags": "OOOO"}, 'wanted {"words"'),
-        ({"tags": [1, 2, 3, 4]}, 'wanted {"words"'),
+        ({"tags": ["O", "B-V", "O", "I-A1"]}, "expected BIO tags, .* got 'I-A1' after 'O'"),
+        ({"tags": ["I-A1", "B-V", "O", "O"]}, "expected BIO tags, .* got 'I-A1' after 'O'"),
+        ({"tags": ["O", "B-V", "B-A0", "I-A1"]}, "expected BIO tags, .* got 'I-A1' after 'B-A0'"),
+        ({"tags": ["O", "B-V", "B-", "O"]}, "expected BIO tags, .* got 'B-' after"),
+        ({"tags": ["O", "B-V", "E-A1", "O"]}, "expected BIO tags, .* got 'E-A1' after"),
+        ({"tags": ["O", "V", "O", "O"]}, "expected BIO tags, .* got 'V' after"),
+        ({"pred": "1"}, 'expected {"words"'),
+        ({"pred": True}, 'expected {"words"'),
+        ({"lemma": None}, 'expected {"words"'),
+        ({"tags": "OOOO"}, 'expected {"words"'),
+        ({"tags": [1, 2, 3, 4]}, 'expected {"words"'),
     ],
 )
 def test_frames_that_cannot_be_are_told_by_line(tmp_path, change, complaint):
@@ -68,7 +68,7 @@ def test_frames_that_cannot_be_are_told_by_line(tmp_path, change, complaint):
 def test_lines_of_another_kind_are_told(tmp_path, line):
     path = tmp_path / "roles.jsonl"
     path.write_text(f"{json.dumps(LINE)}\n\n{line}\n")
-    with pytest.raises(DataError, match=r'line 3: wanted {"words"'):
+    with pytest.raises(DataError, match=r'line 3: expected {"words"'):
         list(read_roles(path))
 
 
@@ -93,19 +93,19 @@ def test_the_web_treebank_has_its_predicates(part, num_sentences, num_predicates
 @pytest.mark.parametrize(
     ("line", "told"),
     [
-        ('{"words": ["a"]', "it is no JSON"),
-        ("[1]", "it is no object"),
-        ('{"words": ["a", 1], "frames": []}', "'words' is missing or no list of words"),
+        ('{"words": ["a"]', "it is not JSON"),
+        ("[1]", "it is not an object"),
+        ('{"words": ["a", 1], "frames": []}', "'words' is missing or not a list of words"),
         ('{"words": ["a"]}', "'frames' is missing"),
-        ('{"words": ["a"], "frames": [1]}', "frame 1 is no object"),
+        ('{"words": ["a"], "frames": [1]}', "frame 1 is not an object"),
         (
             '{"words": ["a"], "frames": [{"pred": "0", "lemma": "", "sense": "", "tags": []}]}',
-            "'pred' of frame 1 is missing or of another kind",
+            "'pred' of frame 1 is missing or has the wrong type",
         ),
     ],
 )
 def test_the_field_that_is_wrong_is_named(tmp_path, line, told):
     path = tmp_path / "x.jsonl"
     path.write_text(f"{line}\n")
-    with pytest.raises(DataError, match=f"line 1: wanted .*, but {told}"):
+    with pytest.raises(DataError, match=f"line 1: expected .*, but {told}"):
         list(read_roles(path))

@@ -22,7 +22,7 @@ def test_columns_are_known_by_lines_that_have_equally_many(tmp_path):
     assert read(tmp_path, "EU B-ORG\nsaid O\n\nno O\n") == [["EU", "said"], ["no"]]
     assert read(tmp_path, "-DOCSTART- -X-\n\nEU\tx y\nis\tx\nso\tx\n") == [["EU", "is", "so"]]
     # Behind the lines looked at, whatever does not fit is told.
-    with pytest.raises(DataError, match="line 21: wanted 2 columns"):
+    with pytest.raises(DataError, match="line 21: expected 2 columns"):
         read(tmp_path, "EU x\n" * 20 + "EU x y\n")
     assert read(tmp_path, "EU x\n" * 19 + "EU x y\n")[-1] == ["EU", "x", "y"]
 
@@ -53,7 +53,7 @@ def test_a_form_that_is_named_is_not_guessed(tmp_path):
     assert read(tmp_path, COLUMNS, form="tokenized")[0] == ["EU", "x"]
     assert read(tmp_path, COLUMNS, form="raw")[1] == ["said", "?"]
     assert read(tmp_path, "EU x\n", form="columns") == [["EU"]]
-    with pytest.raises(DataError, match="text, line 2: wanted 6 columns"):
+    with pytest.raises(DataError, match="text, line 2: expected 6 columns"):
         read(tmp_path, "a b c d e f\na b\n", form="columns")
 
 
@@ -71,5 +71,5 @@ def test_language_says_how_text_is_split(tmp_path):
 
 @pytest.mark.parametrize("text", ["", "\n \n"])
 def test_a_file_without_sentences_is_refused(tmp_path, text):
-    with pytest.raises(DataError, match="text has no sentence; give a text or columns"):
+    with pytest.raises(DataError, match="text has no sentences; give text or columns"):
         read(tmp_path, text)

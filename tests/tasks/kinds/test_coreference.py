@@ -116,7 +116,7 @@ def test_features_are_speakers_and_mentions_with_their_clusters():
 
 def test_a_batch_has_one_document():
     assert TASK.max_batch_size == 1
-    with pytest.raises(ValueError, match="one document, got 2"):
+    with pytest.raises(ValueError, match="expected one document per batch, got 2"):
         TASK.prepare([TALK, TALK], labels=(), with_gold=True)
 
 

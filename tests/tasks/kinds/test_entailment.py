@@ -36,7 +36,7 @@ def test_pairs_are_split_into_tokens(tmp_path):
 
 def test_only_pairs_have_labels_of_any_name(tmp_path):
     path = write(tmp_path, "A b c\tB\tsame\nC\tD\tother\n")
-    with pytest.raises(DataError, match=r"line 1: the label 'same' is none of entailment"):
+    with pytest.raises(DataError, match=r"line 1: the label 'same' is not one of entailment"):
         list(EntailmentTask().read(path))
     task = PairTask(TextSettings(max_tokens=2))
     examples = list(task.read(path))
@@ -75,7 +75,7 @@ def test_only_the_first_line_names_columns(tmp_path):
 
 def test_lines_that_are_no_pairs_are_told(tmp_path):
     for line in ("A", "A\tB\tC", "A\t "):
-        with pytest.raises(DataError, match=r"pairs\.tsv, line 3: wanted .* (got \d|is empty)"):
+        with pytest.raises(DataError, match=r"pairs\.tsv, line 3: expected .* (got \d|is empty)"):
             list(EntailmentTask().read_unlabelled(write(tmp_path, f"A\tB\n\n{line}\n")))
     for text in ("", "One text only.\n"):
         with pytest.raises(DataError, match=r"pairs\.tsv"):

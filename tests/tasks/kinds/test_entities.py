@@ -61,12 +61,12 @@ def test_another_column_and_places_in_words_can_be_asked_for(tmp_path):
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("EU\n", "text, line 1: wanted a token and its tag, got one column .'EU'"),
+        ("EU\n", "text, line 1: expected a token and its tag, got one column .'EU'"),
         (
             "EU O\n\nEU B-A\nis M-A\n",
-            "text, the sentence from line 3, token 2: 'M-A' is not",
+            "text, the sentence from line 3, token 2: expected O, .* got 'M-A'",
         ),
-        ("EU O\nis VB\n", "text, line 2: 'VB' is not a tag of spans"),
+        ("EU O\nis VB\n", "text, line 2: expected a span tag .* got 'VB'"),
         ("\n", "has no tagged sentence"),
     ],
 )
@@ -110,7 +110,7 @@ def test_a_scheme_can_be_given_and_then_is_written():
 def test_data_without_entities_is_refused():
     sentences = [TaggedSentence(tokens=["a"], tags=["O"])]
     for settings in ({}, {"scheme": "iob2"}):
-        with pytest.raises(DataError, match=r"has no entity: .* task\.column is"):
+        with pytest.raises(DataError, match=r"has no entity: .* set task\.column to"):
             make_task(**settings).find_labels(iter(sentences))
 
 
@@ -118,7 +118,7 @@ def test_slips_are_read_as_conlleval_reads_them():
     """In IOB2: a name that begins with I-, and one whose type changes inside."""
     task = make_task()
     slip = TaggedSentence(tokens=list("abcd"), tags=["I-PER", "O", "B-LOC", "I-PER"])
-    with pytest.warns(DataWarning, match=r"token 1: 'I-PER' where iob2 has 'B-PER'; .*1 of 4"):
+    with pytest.warns(DataWarning, match=r"token 1: 'I-PER' where iob2 expects 'B-PER'; .*1 of 4"):
         labels = task.find_labels([*make_examples(TagScheme.IOB2), slip])
     assert labels[0] == "iob2"
     sentences, features = _batch_of(task, [slip], labels)

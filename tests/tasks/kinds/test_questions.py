@@ -103,7 +103,8 @@ def test_answers_that_are_not_where_the_file_says_are_told(tmp_path):
     moved["answers"][0]["answer_start"] = TEXT.index("73")
     path = write(tmp_path, [*QUESTIONS, moved])
     with pytest.warns(
-        DataWarning, match=r"of 7 answers, 1 with an answer_start .* and 1 not in their passage"
+        DataWarning,
+        match=r"of 7 answers, 1 with a wrong answer_start .* and 1 not in their passage",
     ):
         examples = list(QuestionTask().read_training(path))
     assert [example.name for example in examples] == ["q1", "q2", "q5", "q4"]
@@ -167,7 +168,7 @@ def test_scores_and_the_official_file_agree(tmp_path):
     assert answers == {"q1": "Mr. Bell", "q2": "7 dollars", "q3": "Mr. Bell", "q4": "Oil"}
     official = score_answers({example.name: example.answers for example in examples}, answers)
     assert scores == {"exact": official.exact_percent, "f1": official.f1_percent}
-    with pytest.raises(DataError, match=r"cannot write .*; choose another place"):
+    with pytest.raises(DataError, match=r"cannot write .*; choose another path"):
         write_answers(tmp_path, examples, found)
 
 
@@ -182,7 +183,7 @@ def test_questions_without_answers_are_read_but_not_scored(tmp_path):
     assert task.prepare(unlabelled, with_gold=True).edges.shape == (4, 1, 2)
     with pytest.raises(DataError, match="question 'q1' has no gold answer"):
         task.score(unlabelled[:1], [find(1, 2)])
-    with pytest.raises(DataError, match="question q1: wanted a list under 'answers'"):
+    with pytest.raises(DataError, match="question q1: expected a list under 'answers'"):
         list(task.read(write(tmp_path, bare)))
 
 

@@ -64,7 +64,7 @@ def test_to_predict_on_only_predicates_are_wanted(tmp_path):
     examples = list(TASK.read_unlabelled(path))
     assert [(each.tokens, each.predicate) for each in examples] == [(TOKENS, 1), (TOKENS, 2)]
     assert {each.tags for each in examples} == {()}
-    with pytest.raises(DataError, match="line 1: wanted"):
+    with pytest.raises(DataError, match="line 1: expected"):
         list(TASK.read(path))
 
 

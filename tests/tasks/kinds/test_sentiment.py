@@ -95,7 +95,7 @@ def test_what_cannot_be_read_is_told(tmp_path):
         list(task.read(write(tmp_path, NEUTRAL)))
     with pytest.raises(DataError, match=r"text\.txt, line 2: "):
         list(task.read_unlabelled(write(tmp_path, GOOD, "(3 (2 Very)")))
-    with pytest.raises(DataError, match="has no texts; give a text a line"):
+    with pytest.raises(DataError, match="has no texts; give one text per line"):
         list(task.read_unlabelled(write(tmp_path, "")))
 
 

@@ -90,9 +90,11 @@ def test_chunks_are_scored_as_spans_too(tmp_path):
     assert scores["accuracy"] == pytest.approx(100 * 2 / 3)
     assert (scores["precision"], scores["recall"]) == (100, 50)
     assert (scores["f1 NP"], scores["f1 VP"]) == (100, 0)
-    with pytest.raises(DataError, match="line 1: 'DT' is not a tag of spans"):
+    with pytest.raises(DataError, match=r"line 1: expected a span tag .* got 'DT'"):
         list(task.read(write(tmp_path, "the DT\n")))
-    with pytest.raises(DataError, match="text, the sentence from line 1, token 1: 'M-NP' is not"):
+    with pytest.raises(
+        DataError, match=r"text, the sentence from line 1, token 1: expected O, .* got 'M-NP'"
+    ):
         list(task.read(write(tmp_path, "the M-NP\n")))
 
 

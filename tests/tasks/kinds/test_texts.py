@@ -23,13 +23,13 @@ def test_a_table_has_texts_and_labels(tmp_path):
     assert task.find_labels([first, second]) == ("law", "sport")
     assert task.find_sentences([first, second]) == ([("It", "'s", "a"), ("Overruled",)],)
     assert task.count_tokens(first) == 3
-    with pytest.raises(DataError, match=r"texts\.tsv, line 1: wanted 2 columns"):
+    with pytest.raises(DataError, match=r"texts\.tsv, line 1: expected 2 columns"):
         list(task.read(write(tmp_path, "no label\n")))
 
 
 def test_names_that_are_not_known_are_no_example(tmp_path):
     rows = "".join(f"A fine match {number}\tsport\nHe lost his case\tlaw\n" for number in range(3))
-    with pytest.raises(DataError, match=r"line 1: 'review kind' looks like names of columns"):
+    with pytest.raises(DataError, match=r"line 1: 'review kind' looks like column names"):
         list(TextTask().read(write(tmp_path, "review\tkind\n" + rows)))
     assert len(list(TextTask().read(write(tmp_path, "Goal\tsport\n" + rows)))) == 7
 
@@ -47,19 +47,19 @@ def test_to_predict_a_text_a_line_will_do(tmp_path):
     labels = "Do come in\tsentence\nIs it late?\tquestion\n"
     examples = task.read_unlabelled(write(tmp_path, labels))
     assert [each.texts for each in examples] == [("Do come in",), ("Is it late?",)]
-    with pytest.raises(DataError, match=r"line 1: 'Text noun' may be names of columns or an ex"):
+    with pytest.raises(DataError, match=r"line 1: 'Text noun' may be column names or an ex"):
         list(task.read_unlabelled(write(tmp_path, "Text\tnoun\nrun\tverb\n")))
     blank = "text\tlabel\nIt's a goal!\t\nOverruled\t\n"
     assert list(task.read_unlabelled(write(tmp_path, blank))) == table
     with pytest.raises(
-        DataError, match=r"line 1: wanted 2 columns .* or name the columns in a first"
+        DataError, match=r"line 1: expected 2 columns .* or name the columns in a first"
     ):
         list(task.read_unlabelled(write(tmp_path, "1\tIt's a goal!\tsport\n")))
     assert [(each.texts, each.label) for each in plain] == [
         (("It's a goal!",), None),
         (("Overruled",), None),
     ]
-    with pytest.raises(DataError, match="has no texts; give a text a line"):
+    with pytest.raises(DataError, match="has no texts; give one text per line"):
         list(task.read_unlabelled(write(tmp_path, " \n")))
 
 

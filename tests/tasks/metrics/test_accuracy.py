@@ -20,5 +20,5 @@ def test_no_labels_are_not_an_error():
 
 
 def test_labels_without_a_partner_are_refused():
-    with pytest.raises(ValueError, match="each of 2, got 1"):
+    with pytest.raises(ValueError, match="expected 2 predicted labels, got 1"):
         score_labels(["a", "b"], ["a"])

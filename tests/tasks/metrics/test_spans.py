@@ -160,5 +160,5 @@ def test_tags_of_no_scheme_are_refused_even_in_predictions(tag):
 
 
 def test_tags_without_a_partner_are_refused():
-    with pytest.raises(ValueError, match="each of 2, got 1"):
+    with pytest.raises(ValueError, match="expected 2 predicted tags, got 1"):
         score_tags(["O", "O"], ["O"])

@@ -71,12 +71,12 @@ def test_tags_that_cannot_be_are_refused_with_their_place(scheme, tags, token, w
         read_strictly(tags.split(), scheme=scheme, where="eng.train, line 7")
     given_tag = tags.split()[token - 1]
     assert f"eng.train, line 7, token {token}: {given_tag!r}" in str(caught.value)
-    assert f"the scheme {scheme}, which has {wanted!r} here" in str(caught.value)
+    assert f"in the scheme {scheme}, expected {wanted!r};" in str(caught.value)
 
 
 def test_a_corpus_with_slips_has_the_scheme_of_most_sentences():
     sentences = [["O"], ["O", "I-X"], ["B-X", "I-X"], ["B-X", "B-X"], ["O"]]
-    with pytest.warns(DataWarning, match=r"sentence 2, token 2: 'I-X' where .*; in all, 1 of 3"):
+    with pytest.warns(DataWarning, match=r"sentence 2, token 2: 'I-X' where .*; in total, 1 of 3"):
         assert guess_scheme(iter(sentences)) is TagScheme.IOB2
 
 
@@ -86,7 +86,7 @@ def test_a_corpus_of_two_schemes_is_refused_with_a_place_where_they_differ():
         guess_scheme(iter(sentences), name="my.conll")
     assert "the tags of my.conll follow no scheme" in str(caught.value)
     assert "only 2 of 4 sentences" in str(caught.value)
-    assert "my.conll, sentence 2, token 1: 'B-X' where iob1 has 'I-X'" in str(caught.value)
+    assert "my.conll, sentence 2, token 1: 'B-X' where iob1 expects 'I-X'" in str(caught.value)
 
 
 @pytest.mark.parametrize("sentences", [[], [[]], [["O", "O"], ["O"]]])

@@ -1,1 +1,1 @@
-"""Readers of task data: a file a format, each a stream of frozen examples."""
+"""Readers of task data, one file per format; each yields frozen examples."""

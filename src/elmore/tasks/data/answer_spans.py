@@ -1,4 +1,4 @@
-"""Where the tokens of a text are in it, and which of them an answer covers."""
+"""Find the character offsets of tokens in a text, and the tokens that an answer covers."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
@@ -11,20 +11,20 @@ class Fit(StrEnum):
     """How an answer's tokens were found."""
 
     GIVEN = "given"
-    """Where the data says."""
+    """At the offset in the data."""
 
     MOVED = "moved"
-    """At the occurrence nearest to there that begins and ends with tokens, as there it does not."""
+    """At the nearest other occurrence that consists of whole tokens."""
 
     WIDENED = "widened"
-    """The tokens hold more than the answer."""
+    """The tokens include more than the answer."""
 
     MISSING = "missing"
-    """The text does not have the answer."""
+    """The answer is not in the text."""
 
 
 def find_offsets(text: str, tokens: Iterable[str]) -> tuple[Span, ...]:
-    """Return where each token begins and ends; together they are the text without its whitespace.
+    """Return the start and end of each token; the tokens are the whole text except whitespace.
 
     >>> find_offsets(" Don't go", ["Do", "n't", "go"])
     ((1, 3), (3, 6), (7, 9))
@@ -41,29 +41,29 @@ def find_offsets(text: str, tokens: Iterable[str]) -> tuple[Span, ...]:
 def align_answer(
     text: str, offsets: Sequence[Span], *, answer: str, start: int
 ) -> tuple[Span | None, Fit]:
-    """Return the tokens of `answer`, said to be at character `start`, and how they were found.
+    """Return the tokens of `answer`, annotated at character `start`, and how they were found.
 
-    Where the place given is inside of a word ("7" of "1973"), it was hardly meant, and an
-    occurrence that is whole tokens is preferred to it.
+    If that offset is inside a word ("7" in "1973"), it is probably wrong, and an occurrence of
+    whole tokens is preferred.
     """
     stripped = answer.strip()
     start += len(answer) - len(answer.lstrip())
     occurrences = _find_all(text, stripped)
-    occurrences.sort(key=lambda place: (abs(place - start), place))
+    occurrences.sort(key=lambda offset: (abs(offset - start), offset))
     starts = [offset for offset, _ in offsets]
     ends = [offset for _, offset in offsets]
-    is_meant = start in occurrences and _stands_alone(text, start, start + len(stripped))
-    for place in occurrences[: 1 if is_meant else None]:
-        span = _cover(starts, ends, place, place + len(stripped))
-        if (starts[span[0]], ends[span[1] - 1]) == (place, place + len(stripped)):
-            return span, Fit.GIVEN if place == start else Fit.MOVED
+    is_plausible = start in occurrences and _is_whole(text, start, start + len(stripped))
+    for offset in occurrences[: 1 if is_plausible else None]:
+        span = _cover(starts, ends, offset, offset + len(stripped))
+        if (starts[span[0]], ends[span[1] - 1]) == (offset, offset + len(stripped)):
+            return span, Fit.GIVEN if offset == start else Fit.MOVED
     if not occurrences:
         return None, Fit.MISSING
     return _cover(starts, ends, occurrences[0], occurrences[0] + len(stripped)), Fit.WIDENED
 
 
-def _stands_alone(text: str, start: int, end: int) -> bool:
-    """Whether no letter or digit touches text[start:end], such as "20" of "20-year"."""
+def _is_whole(text: str, start: int, end: int) -> bool:
+    """Return whether no letter or digit is next to text[start:end], such as "20" in "20-year"."""
     return not (text[max(0, start - 1) : start].isalnum() or text[end : end + 1].isalnum())
 
 
@@ -73,10 +73,10 @@ def _cover(starts: list[int], ends: list[int], start: int, end: int) -> Span:
 
 
 def _find_all(text: str, part: str) -> list[int]:
-    """Return where `part` begins in `text`, overlaps too."""
-    places: list[int] = []
-    place = text.find(part)
-    while place >= 0:
-        places.append(place)
-        place = text.find(part, place + 1)
-    return places
+    """Return the offsets of `part` in `text`, including overlapping ones."""
+    offsets: list[int] = []
+    offset = text.find(part)
+    while offset >= 0:
+        offsets.append(offset)
+        offset = text.find(part, offset + 1)
+    return offsets

@@ -1,4 +1,4 @@
-"""Sentences with one tag a token: CoNLL-U, and columns such as CoNLL-2003's or Weibo NER's."""
+"""Sentences with one tag per token: CoNLL-U, and columns as in CoNLL-2003 or Weibo NER."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -9,11 +9,11 @@ from pathlib import Path
 from elmore.errors import ConfigError, DataError
 from elmore.tasks.data.lines import has_suffix, read_lines, refuse_none, shorten, split_columns
 
-# Where CoNLL-U has its tags, the word's number being column 0.
+# The columns of tags in CoNLL-U, counted from 0.
 CONLLU_COLUMNS = {"upos": 3, "xpos": 4, "deprel": 7}
 NUM_CONLLU_COLUMNS = 10
 
-# CoNLL-2003 and its kin put such a line, with tags of no meaning, before every document.
+# CoNLL-2003 and similar data have such a line, with meaningless tags, before every document.
 DOCUMENT_START = "-DOCSTART-"
 
 _WORD_ID = re.compile(r"[0-9]+")
@@ -21,29 +21,29 @@ _SKIPPED_ID = re.compile(r"[0-9]+[-.][0-9]+")
 
 # IOB, BIOES, BILOU and BMES.
 _SPAN_TAG = re.compile(r"O|[BIESLUM]-.+")
-# A character that is a digit itself comes first: "011" is a 0, twelfth character of its word.
+# The character itself may be a digit: "011" is a 0, the twelfth character of its word.
 _NUMBERED = re.compile(r"(.[^0-9]*)[0-9]+", flags=re.DOTALL)
 
-_CHARACTER_AND_PLACE = re.compile(r".[0-9]{1,2}")
+_CHARACTER_AND_POSITION = re.compile(r".[0-9]{1,2}")
 _ROWS_LOOKED_AT = 50
 
-# What a line holds: a token and its tag, or nothing.
+# The content of a line: a token and its tag, or nothing.
 _Entry = tuple[str, str] | None
 _LineReader = Callable[[list[str], str], _Entry]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TaggedSentence:
-    """A sentence and one tag a token."""
+    """A sentence with one tag per token."""
 
     tokens: list[str]
     tags: list[str]
     path: str = field(default="", compare=False)
     lines: tuple[int, ...] = field(default=(), compare=False)
-    """Where the tokens are, from 1; none of a sentence that is of no file."""
+    """The lines of the tokens, from 1; empty if the sentence is not from a file."""
 
     def name_place(self, token: int) -> str:
-        """Return where a token is, for a message."""
+        """Return the file and line of a token, for messages."""
         if not self.lines:
             return f"token {token + 1}"
         return f"{self.path}, line {self.lines[token]}"
@@ -56,39 +56,39 @@ def read_columns(
     has_spans: bool = False,
     is_numbered: bool = False,
 ) -> Iterator[TaggedSentence]:
-    """Read CoNLL-U if `column` is upos, xpos or deprel; with a number, columns counted from 1.
+    """Read CoNLL-U if `column` is upos, xpos or deprel, plain columns if it is a number from 2.
 
-    Plain columns are separated by tabs or else by spaces, and the token is the first of them.
-    With `has_spans`, tags must be those of spans, such as O and B-PER. With `is_numbered`, each
-    token is followed by its place in its word, as in Weibo NER, which is dropped.
+    Plain columns are separated by tabs, or by spaces if there are no tabs; the first is the token.
+    With `has_spans`, tags must be span tags such as O and B-PER. With `is_numbered`, each token is
+    followed by its position in its word, as in Weibo NER, which is removed.
     """
     read_line = _choose_reader(str(column), path)
     sentences = _read(path, read_line, has_spans=has_spans, is_numbered=is_numbered)
-    complaint = f"{path} has no tagged sentence; give a file with one token a line"
+    complaint = f"{path} has no tagged sentences; give a file with one token per line"
     return refuse_none(sentences, complaint=complaint)
 
 
 def read_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Yield the number and columns of each line that has any; lines between documents do not."""
+    """Yield the number and columns of each line, without blank lines and document starts."""
     for number, columns in _split_lines(path):
         if columns:
             yield number, columns
 
 
 def looks_numbered(path: Path) -> bool:
-    """Tell whether every token is a character and its place in its word, as in Weibo NER."""
+    """Return whether tokens are characters with their positions in words, as in Weibo NER."""
     tokens = [columns[0] for _, columns in islice(read_rows(path), _ROWS_LOOKED_AT)]
     is_chinese = any(is_han(token[0]) for token in tokens if token)
-    return is_chinese and all(map(_CHARACTER_AND_PLACE.fullmatch, tokens))
+    return is_chinese and all(map(_CHARACTER_AND_POSITION.fullmatch, tokens))
 
 
 def is_han(character: str) -> bool:
-    """Tell whether it is Chinese, or a sign of Chinese or Japanese script."""
+    """Return whether a character is a Chinese one, or Chinese or Japanese punctuation."""
     return "\u2e80" <= character <= "\u9fff" or "\U00020000" <= character <= "\U0003ffff"
 
 
 def _split_lines(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Yield the number and columns of each line; none where a sentence ends."""
+    """Yield the number and columns of each line; no columns mean the end of a sentence."""
     for number, line in read_lines(path):
         columns = split_columns(line) if line.strip() else []
         yield number, [] if columns[:1] == [DOCUMENT_START] else columns
@@ -106,7 +106,7 @@ def _read(
                 token, tag = entry
                 if has_spans:
                     _check_span_tag(tag, where=where)
-                token = _drop_place(token, where=where) if is_numbered else token
+                token = _drop_position(token, where=where) if is_numbered else token
                 entries.append((number, token, tag))
         elif entries:
             lines, tokens, tags = zip(*entries, strict=True)
@@ -121,11 +121,11 @@ def _choose_reader(column: str, path: Path) -> _LineReader:
         return lambda columns, where: _read_conllu_line(columns, column=column, where=where)
     if not (column.isascii() and column.isdigit() and int(column) >= 2):
         raise ConfigError(
-            f"column is {column!r}; choose {', '.join(CONLLU_COLUMNS)} of CoNLL-U, or for other "
-            "files the number of the tag's column, from 2 (the token is column 1)"
+            f"column is {column!r}; choose {', '.join(CONLLU_COLUMNS)} for CoNLL-U, or for other "
+            "files the number of the tag's column, from 2 (column 1 is the token)"
         )
     if has_suffix(path, ".conllu"):
-        # Its first column is a number, which would be taken for the token.
+        # Its first column is a number, which would be mistaken for the token.
         raise ConfigError(
             f"column is {column} but {path} is CoNLL-U; choose {', '.join(CONLLU_COLUMNS)}"
         )
@@ -133,16 +133,16 @@ def _choose_reader(column: str, path: Path) -> _LineReader:
 
 
 def _read_conllu_line(columns: list[str], *, column: str, where: str) -> _Entry:
-    """Leave out comments, multiword ranges (their words follow) and empty nodes (never said)."""
+    """Skip comments, multiword ranges (their words follow) and empty nodes (not in the text)."""
     if columns[0].startswith("#") or _SKIPPED_ID.fullmatch(columns[0]):
         return None
-    num_filled = sum(map(bool, columns))  # CoNLL-U leaves none empty: it writes _
+    num_filled = sum(map(bool, columns))  # CoNLL-U has no empty columns: it writes _
     is_word = len(columns) == num_filled == NUM_CONLLU_COLUMNS and _WORD_ID.fullmatch(columns[0])
     if not is_word:
         raise DataError(
-            f"{where}: wanted the {NUM_CONLLU_COLUMNS} columns of CoNLL-U, a number first, got "
-            f"{num_filled} ({_show(columns)}); mend the line, or if the file is not CoNLL-U, "
-            "give the tag's column by its number"
+            f"{where}: expected the {NUM_CONLLU_COLUMNS} columns of CoNLL-U, a number first, got "
+            f"{num_filled} ({_show(columns)}); fix the line, or if the file is not CoNLL-U, "
+            "give the number of the tag's column"
         )
     token, tag = columns[1], columns[CONLLU_COLUMNS[column]]
     if tag == "_":
@@ -155,54 +155,54 @@ def _read_conllu_line(columns: list[str], *, column: str, where: str) -> _Entry:
 
 @dataclass(kw_only=True)
 class _PlainReader:
-    """Reads lines of a token and other columns, as many in every line."""
+    """Reads lines with a token and other columns, the same number in every line."""
 
     number: int  # of the tag's column, from 1
     num_columns: int | None = None
 
     def __call__(self, columns: list[str], where: str) -> _Entry:
-        # No comments here: '#' is a token like any other.
+        # There are no comments: '#' is a token like any other.
         if len(columns) < self.number:
             raise DataError(
-                f"{where}: wanted a token and its tag in column {self.number}, got {len(columns)} "
-                f"column{'s' * (len(columns) != 1)} ({_show(columns)}); mend the line, or choose "
-                "another column"
+                f"{where}: expected a token and its tag in column {self.number}, got "
+                f"{len(columns)} column{'s' * (len(columns) != 1)} ({_show(columns)}); fix the "
+                "line, or choose another column"
             )
-        # Between spaces an empty column is lost, and what follows would be taken for the tag.
+        # With spaces as separators, an empty column is lost and the tag may be in the wrong column.
         if self.num_columns not in (None, len(columns)):
             raise DataError(
-                f"{where}: wanted {self.num_columns} columns as in the lines before, got "
-                f"{len(columns)} ({_show(columns)}); fill in what is empty"
+                f"{where}: expected {self.num_columns} columns as in the lines before, got "
+                f"{len(columns)} ({_show(columns)}); fill in empty columns"
             )
         self.num_columns = len(columns)
         token, tag = columns[0], columns[self.number - 1]
         if not token.strip() or not tag.strip():
             raise DataError(
-                f"{where}: wanted a token in column 1 and its tag in column {self.number}, got "
-                f"{token!r} and {tag!r}; mend the line, or choose another column"
+                f"{where}: expected a token in column 1 and its tag in column {self.number}, got "
+                f"{token!r} and {tag!r}; fix the line, or choose another column"
             )
         return token, tag
 
 
 def is_span_tag(tag: str) -> bool:
-    """Tell whether it may mark a part of a span: O, B-PER."""
+    """Return whether a tag is a span tag, such as O or B-PER."""
     return _SPAN_TAG.fullmatch(tag) is not None
 
 
 def _check_span_tag(tag: str, *, where: str) -> None:
     if not is_span_tag(tag):
         raise DataError(
-            f"{where}: {tag!r} is not a tag of spans; wanted O, or a letter of IOB or BIOES, '-' "
-            "and a type, such as B-PER: mend the line, or choose another column"
+            f"{where}: expected a span tag (O, or a letter of IOB or BIOES, '-' and a type, such "
+            f"as B-PER), got {tag!r}; fix the line, or choose another column"
         )
 
 
-def _drop_place(token: str, *, where: str) -> str:
+def _drop_position(token: str, *, where: str) -> str:
     numbered = _NUMBERED.fullmatch(token)
     if numbered is None:
         raise DataError(
-            f"{where}: wanted a token and its place in its word, such as 科0, got {token!r}; mend "
-            "the line, or read the file as one without places"
+            f"{where}: expected a token and its position in its word, such as 科0, got {token!r}; "
+            "fix the line, or read the file as one without positions"
         )
     return numbered[1]
 

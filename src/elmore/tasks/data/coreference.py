@@ -1,7 +1,7 @@
-"""Documents whose mentions of one thing are clustered: CoNLL-2012's columns and CoNLL-U.
+"""Documents with coreference clusters: CoNLL-2012 columns and CoNLL-U.
 
-Brackets (see `mentions.py`) stand in the last column: of many in CoNLL-2012 and LitBank, of three
-in OntoGUM, and of ten, under Entity=, in CoNLL-U.
+Brackets (see `mentions.py`) are in the last column: of many in CoNLL-2012 and LitBank, of three in
+OntoGUM, and of ten in CoNLL-U, as Entity=.
 """
 
 import re
@@ -14,10 +14,10 @@ from elmore.errors import DataError
 from elmore.tasks.data.lines import has_suffix, read_lines, refuse_none, shorten, split_columns
 from elmore.tasks.data.mentions import Clusters, MentionReader
 
-# What OntoGUM writes for words that it may not give away.
+# OntoGUM's replacement for words that it may not publish.
 HIDDEN_WORD = "_"
 
-# CoNLL-2012's columns, of which there is one more for each predicate.
+# Columns of CoNLL-2012, which has one more for each predicate.
 WORD, SPEAKER, MIN_COLUMNS = 3, 9, 12
 NUM_SHORT_COLUMNS, SHORT_WORD = 3, 1
 NUM_CONLLU_COLUMNS, CONLLU_WORD = 10, 1
@@ -33,7 +33,7 @@ _ENTITY = re.compile(r"(?:^|\|)Entity=([^|]*)")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SpokenSentence:
-    """A sentence and who says it, if that is known."""
+    """A sentence and its speaker, if known."""
 
     tokens: tuple[str, ...]
     speaker: str | None
@@ -41,7 +41,7 @@ class SpokenSentence:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ClusteredDocument:
-    """A document and its clusters; a mention is (start, end), counted in the document's tokens."""
+    """A document and its clusters; a mention is tokens[start:end] of the document."""
 
     name: str
     sentences: tuple[SpokenSentence, ...]
@@ -54,27 +54,27 @@ class ClusteredDocument:
 
     @property
     def hidden_share(self) -> float:
-        """How many of the words are "_": a text with many is not worth learning from."""
+        """The share of words that are "_"; a text with many of them is no use for training."""
         tokens = self.tokens
         return tokens.count(HIDDEN_WORD) / len(tokens)
 
 
 @dataclass(kw_only=True, slots=True)
 class _Sentence:
-    """A sentence as it is read."""
+    """A sentence while it is being read."""
 
-    document: tuple[int, str]  # a number, since names may come again
+    document: tuple[int, str]  # with a number, because names may be repeated
     speaker: str | None = None
     tokens: list[str] = field(default_factory=list)
-    brackets: list[tuple[str, str]] = field(default_factory=list)  # and where they stand
+    brackets: list[tuple[str, str]] = field(default_factory=list)  # with file and line
 
 
 def read_documents(path: Path, *, reads_clusters: bool = True) -> Iterator[ClusteredDocument]:
-    """Yield a file's documents; its form is told by its name (.conllu) and its columns.
+    """Yield a file's documents; its name (.conllu) and its columns determine the format.
 
-    OntoGUM's three columns do not say where sentences end; its CoNLL-U does, and who speaks.
-    Without `reads_clusters` there are none, and brackets of other kinds, such as those in which
-    GUM's own CoNLL-U says more of a mention, do no harm.
+    OntoGUM's three columns have no sentence boundaries; its CoNLL-U has them, and speakers too.
+    Without `reads_clusters` the clusters are empty and brackets are ignored, whatever their form,
+    such as the more detailed ones in GUM's own CoNLL-U.
     """
     is_conllu = has_suffix(path, ".conllu")
     sentences = _read_conllu(path) if is_conllu else _read_columns(path)
@@ -117,7 +117,7 @@ def _read_columns(path: Path) -> Iterator[_Sentence]:
             where = f"{path}, line {number}"
             token, speaker, brackets = _read_row(line, where=where)
             sentence.speaker = sentence.speaker or speaker
-            # OntoGUM has lost a "|" that was a word.
+            # In OntoGUM, the word "|" is missing.
             sentence.tokens.append(token or HIDDEN_WORD)
             sentence.brackets.append((brackets, where))
             continue
@@ -129,7 +129,7 @@ def _read_columns(path: Path) -> Iterator[_Sentence]:
 
 
 def _read_name(text: str) -> str:
-    """Make one name of a document's name and part, if they are told apart.
+    """Join a document's name and part, if they are separate.
 
     >>> _read_name("(bc/cctv/00); part 001"), _read_name("letters")
     ('bc/cctv/00/001', 'letters')
@@ -145,8 +145,8 @@ def _read_row(line: str, *, where: str) -> tuple[str, str | None, str]:
         return columns[SHORT_WORD], None, columns[-1].strip()
     if len(columns) < MIN_COLUMNS:
         raise DataError(
-            f"{where}: wanted {NUM_SHORT_COLUMNS} columns (number, word, brackets) or at least "
-            f"{MIN_COLUMNS} of CoNLL-2012, got {len(columns)} ({shorten(line)}); mend the line, or "
+            f"{where}: expected {NUM_SHORT_COLUMNS} columns (number, word, brackets) or at least "
+            f"{MIN_COLUMNS} of CoNLL-2012, got {len(columns)} ({shorten(line)}); fix the line, or "
             "if the file is CoNLL-U, name it .conllu"
         )
     speaker = columns[SPEAKER]
@@ -176,14 +176,14 @@ def _read_conllu(path: Path) -> Iterator[_Sentence]:
 
 
 def _read_conllu_row(line: str, *, where: str) -> tuple[str, str] | None:
-    """Return a word and its brackets; nothing for multiword ranges and empty nodes."""
+    """Return a word and its brackets; None for multiword ranges and empty nodes."""
     columns = line.split("\t")
     is_word = _WORD_ID.fullmatch(columns[0]) is not None
     is_known = is_word or _SKIPPED_ID.fullmatch(columns[0])
     if not is_known or len(columns) != NUM_CONLLU_COLUMNS or not all(columns):
         raise DataError(
-            f"{where}: wanted the {NUM_CONLLU_COLUMNS} columns of CoNLL-U, a number first and tabs "
-            f"between them, got {sum(map(bool, columns))} ({shorten(line)}); mend the line"
+            f"{where}: expected the {NUM_CONLLU_COLUMNS} columns of CoNLL-U, separated by tabs, "
+            f"with a number first, got {sum(map(bool, columns))} ({shorten(line)}); fix the line"
         )
     if not is_word:
         return None

@@ -1,4 +1,4 @@
-"""What a data file looks like, so that one of another task's format is called what it is."""
+"""Guess the format of a data file, so that errors can name the format of another task's file."""
 
 import json
 import re
@@ -13,17 +13,17 @@ from elmore.errors import DataError
 from elmore.tasks.data.columns import is_span_tag
 from elmore.tasks.data.lines import read_lines, split_columns
 
-# Lines that a guess is made from, blank ones among them; fewer than the least prove nothing.
+# The guess uses this many lines, including blank ones; fewer than the minimum are not enough.
 _LINES_LOOKED_AT, _FEWEST_LINES = 40, 3
 
-# A tree begins with a label and a phrase, or is a label and one token.
+# A tree begins with a label and a phrase, or consists of a label and one token.
 TREE = re.compile(r"\s*\([0-4] *(?:\(|[^ ()]+\)\s*$)")
 _JSON_BEGINNING = re.compile(r'\s*(?:\[\s*)*\{\s*"[^"\n]*"\s*:')
 _JSON_DATA = re.compile(r'\s*(?:\[|\{\s*"(?:data|version)")')  # a list, or SQuAD's keys
 _BEGIN_DOCUMENT = re.compile(r"#\s*begin document\b")
 _CONLLU_ID = re.compile(r"[0-9]+(?:[-.][0-9]+)?")
 _NUM_CONLLU_COLUMNS, _MIN_CONLL2012_COLUMNS = 10, 12
-# What a first line with commas is called by, if it names columns.
+# Column names that identify the first line of a CSV file.
 _CSV_NAMES = {"text", "sentence", "label", "gold_label", "premise", "hypothesis", "sentence1"}
 
 _Example = TypeVar("_Example")
@@ -31,7 +31,7 @@ _Read = Callable[[Any, Path], Iterator[_Example]]
 
 
 class FileForm(StrEnum):
-    """A format that can be told by its first lines; the value is what a message calls it."""
+    """A format that can be recognized by its first lines; the value is its name in messages."""
 
     JSON_LINES = "JSON lines, one object per line"
     JSON = "a JSON document"
@@ -39,11 +39,11 @@ class FileForm(StrEnum):
     CONLLU = "CoNLL-U"
     CONLL2012 = "CoNLL-2012 columns"
     COLUMNS = "columns with one token per line"
-    TABLE = "a table of texts, with tabs between columns"
+    TABLE = "a table of texts with columns separated by tabs"
     CSV = "comma-separated values (CSV)"
 
 
-# Short lines of text may look like columns, and sentences with commas like CSV; these are clear.
+# Short lines of text may look like columns, and sentences with commas like CSV, but not like these.
 _NEVER_TEXT = {
     FileForm.JSON_LINES,
     FileForm.JSON,
@@ -63,27 +63,27 @@ _READERS = {
 
 
 def reads(
-    *forms: FileForm, wanted: str, takes_text: bool = False
+    *forms: FileForm, expected: str, takes_text: bool = False
 ) -> Callable[[_Read[_Example]], _Read[_Example]]:
-    """Let a task's method that reads a file name the format of one that it cannot read.
+    """Decorate a task's reading method so that it names the format of a file it cannot read.
 
-    `forms` are what it reads, and `wanted` is what a message calls them. A file is judged when its
-    reading fails before the first example. With `takes_text`, reading would not fail, as anything
-    can be read as text; then what is clearly no text is refused first.
+    `forms` are the formats that it reads, and `expected` describes them in messages. The format is
+    guessed if reading fails before the first example. With `takes_text`, reading never fails,
+    because anything can be read as text, so files that are clearly not text are refused first.
     """
 
     def decorate(read: _Read[_Example]) -> _Read[_Example]:
         @wraps(read)
         def read_or_name(self: Any, path: Path) -> Iterator[_Example]:
             if takes_text and (form := _find_other_form(path, forms)) in _NEVER_TEXT:
-                raise _refuse(path, form, forms=forms, task=self.name, wanted=wanted)
+                raise _refuse(path, form, forms=forms, task=self.name, expected=expected)
             try:
                 examples = read(self, path)
                 first = list(islice(examples, 1))
             except DataError as error:
                 if (form := _find_other_form(path, forms)) is None:
                     raise
-                raise _refuse(path, form, forms=forms, task=self.name, wanted=wanted) from error
+                raise _refuse(path, form, forms=forms, task=self.name, expected=expected) from error
             yield from first
             yield from examples
 
@@ -93,10 +93,10 @@ def reads(
 
 
 def guess_form(path: Path) -> FileForm | None:
-    """Return the format that the first lines show beyond doubt; None for text, or if in doubt."""
+    """Return the format if the first lines leave no doubt; None for text, or if in doubt."""
     try:
         lines = [line for _, line in islice(read_lines(path), _LINES_LOOKED_AT)]
-    except DataError:  # not UTF-8, or cut off: the reader has said so
+    except DataError:  # not UTF-8, or truncated: the reader reports it
         return None
     filled = [line for line in lines if line.strip()]
     if not filled:
@@ -110,11 +110,11 @@ def guess_form(path: Path) -> FileForm | None:
 
 
 def _guess_json(lines: list[str]) -> FileForm | None:
-    """Tell by how lines begin: one that cannot be parsed is still JSON, with a mistake."""
+    """Guess from the beginnings of lines, because invalid JSON should be recognized too."""
     if all(map(_JSON_BEGINNING.match, lines)):
         is_document = len(lines) == 1 and _JSON_DATA.match(lines[0])
         return FileForm.JSON if is_document else FileForm.JSON_LINES
-    # A document over many lines has its first key in the first or second of them.
+    # A document of many lines has its first key in line 1 or 2.
     return FileForm.JSON if _JSON_BEGINNING.match("\n".join(lines[:2])) else None
 
 
@@ -133,7 +133,7 @@ def _guess_columns(lines: list[str], *, has_blanks: bool) -> FileForm | None:
     num_texts = sum(any(" " in cell for cell in row) for row in rows)
     if is_even and num_texts > len(rows) / 2:  # only lines with tabs have spaces within cells
         return FileForm.TABLE
-    are_numbered = all(row[0].isdigit() for row in rows)  # as OntoGUM's three columns
+    are_numbered = all(row[0].isdigit() for row in rows)  # as in OntoGUM's three columns
     if is_even and not are_numbered and (has_blanks or all(is_span_tag(row[-1]) for row in rows)):
         return FileForm.COLUMNS
     names = {name.strip().strip('"').lower() for name in lines[0].split(",")}
@@ -142,7 +142,7 @@ def _guess_columns(lines: list[str], *, has_blanks: bool) -> FileForm | None:
 
 
 def _find_other_form(path: Path, forms: Collection[FileForm]) -> FileForm | None:
-    """Return the format of a file that is clearly none of `forms`."""
+    """Return the format of a file if it is clearly not one of `forms`."""
     form = guess_form(path) if path.is_file() else None
     return None if form in forms else form
 
@@ -155,20 +155,20 @@ def _parse(line: str) -> Any:
 
 
 def _refuse(
-    path: Path, form: FileForm, *, forms: Collection[FileForm], task: str, wanted: str
+    path: Path, form: FileForm, *, forms: Collection[FileForm], task: str, expected: str
 ) -> DataError:
     remedy = "give such a file"
     if form in _READERS:
         remedy += f", or choose a task that reads this one ({_READERS[form]})"
     elif form is FileForm.CSV and FileForm.TABLE in forms:
-        remedy = "put tabs in place of the commas"
+        remedy = "replace the commas by tabs"
     elif (reader := _find_json_reader(path)) is not None:
         remedy += f", or choose the task that reads this one ({reader})"
-    return DataError(f"{path} looks like {form}, but {task} reads {wanted}; {remedy}")
+    return DataError(f"{path} looks like {form}, but {task} reads {expected}; {remedy}")
 
 
 def _find_json_reader(path: Path) -> str | None:
-    """Return the task whose JSON a file is."""
+    """Return the task that reads this JSON file."""
     first = next((_parse(line) for _, line in read_lines(path) if line.strip()), None)
     keys = first.keys() if isinstance(first, dict) else ()
     if "words" in keys and "frames" in keys:

@@ -1,4 +1,4 @@
-"""A long list in a JSON file, one member at a time: the file need not fit into memory."""
+"""Read a long list in a JSON file one member at a time, so that memory does not limit its size."""
 
 import codecs
 import json
@@ -10,47 +10,45 @@ from elmore.errors import DataError
 from elmore.text.files import open_text, read_bytes
 
 _BYTES_AT_ONCE = 2**20
-# One member of the list, or one value beside it; an article of SQuAD has under a million.
+# For one member of the list or one other value; SQuAD's articles have less than a million.
 MAX_VALUE_CHARS = 2**26
 _WHITESPACE = " \t\r\n"
-# The longest escape and the longest literal, -Infinity, are no longer; cut off, they are an error
-# so far before the end of what has been read.
+# No escape or literal (such as -Infinity) is longer. If one is cut off at the end of what has been
+# read, the parser's error is at most this far before the end.
 _MAX_CUT_CHARS = 12
 
 
 def read_json_list(path: Path, *, key: str) -> Iterator[Any]:
-    """Yield the members of the list that a file's object has under `key`."""
+    """Yield the members of the list under `key` in a file's object."""
     with open_text(path) as (_, stream):
         text = _JsonText(path, stream)
-        text.take("{", wanted=f"an object with a list under {key!r}")
+        text.take("{", expected=f"an object with a list under {key!r}")
         is_found = False
         while text.peek() != "}":
             name = text.take_value()
-            text.take(":", wanted="a colon after a name")
+            text.take(":", expected="a colon after a name")
             if name == key:
                 is_found = True
                 yield from _read_members(text, key=key)
             else:
                 text.take_value()
             if text.peek() != "}":
-                text.take(",", wanted="a comma or the end of the object")
+                text.take(",", expected="a comma or the end of the object")
         if not is_found:
-            raise DataError(
-                f"{path} has nothing under {key!r}; give a file that has its list there"
-            )
+            raise DataError(f"{path} has nothing under {key!r}; give a file with a list there")
 
 
 def _read_members(text: "_JsonText", *, key: str) -> Iterator[Any]:
-    text.take("[", wanted=f"a list under {key!r}")
+    text.take("[", expected=f"a list under {key!r}")
     while text.peek() != "]":
         yield text.take_value()
         if text.peek() != "]":
-            text.take(",", wanted="a comma or the end of the list")
-    text.take("]", wanted="the end of the list")
+            text.take(",", expected="a comma or the end of the list")
+    text.take("]", expected="the end of the list")
 
 
 class _JsonText:
-    """The part of a file that is being parsed; it grows at its end and is cut at its start."""
+    """The part of a file that is being parsed; parsed text is dropped when more is read."""
 
     def __init__(self, path: Path, stream: BinaryIO) -> None:
         self._path = path
@@ -58,52 +56,52 @@ class _JsonText:
         self._decoder = codecs.getincrementaldecoder("utf-8-sig")()
         self._parser = json.JSONDecoder()
         self._text = ""
-        self._place = 0
+        self._offset = 0
         self._num_dropped = 0
 
     def peek(self) -> str:
         """Return the next character that is not whitespace; "" at the end."""
         while True:
-            while self._place < len(self._text) and self._text[self._place] in _WHITESPACE:
-                self._place += 1
-            if self._place < len(self._text):
-                return self._text[self._place]
+            while self._offset < len(self._text) and self._text[self._offset] in _WHITESPACE:
+                self._offset += 1
+            if self._offset < len(self._text):
+                return self._text[self._offset]
             if not self._grow():
                 return ""
 
-    def take(self, character: str, *, wanted: str) -> None:
-        """Go past a character that must come next."""
+    def take(self, character: str, *, expected: str) -> None:
+        """Skip a character that must come next."""
         found = self.peek()
         if found != character:
-            raise self._refuse(f"wanted {wanted}, got {found or 'the end'!r}", self._place)
-        self._place += 1
+            raise self._refuse(f"expected {expected}, got {found or 'the end'!r}", self._offset)
+        self._offset += 1
 
     def take_value(self) -> Any:
-        """Return the next value and go past it."""
+        """Return the next value and skip it."""
         self.peek()
         while True:
             try:
-                value, end = self._parser.raw_decode(self._text, self._place)
+                value, end = self._parser.raw_decode(self._text, self._offset)
             except json.JSONDecodeError as error:
                 is_cut = error.pos >= len(self._text) - _MAX_CUT_CHARS
                 is_cut = is_cut or error.msg.startswith("Unterminated string")
                 if not is_cut or not self._grow():
                     raise self._refuse(error.msg, error.pos) from None
             except ValueError:  # a number of thousands of digits
-                raise self._refuse("a number is too long", self._place) from None
+                raise self._refuse("a number is too long", self._offset) from None
             except RecursionError:
-                raise self._refuse("lists within lists are too deep", self._place) from None
+                raise self._refuse("lists are nested too deeply", self._offset) from None
             else:
-                # A number may go on in what has not been read yet, even one before "e-".
+                # A number may continue in text that has not been read yet, even after "e-".
                 if end + 2 < len(self._text) or not self._grow():
-                    self._place = end
+                    self._offset = end
                     return value
 
     def _grow(self) -> bool:
-        """Read on, twice as much as is kept, so that parsing anew takes linear time in all."""
-        num_kept = len(self._text) - self._place
+        """Read twice as much as is kept, so that parsing again takes linear time overall."""
+        num_kept = len(self._text) - self._offset
         if num_kept > MAX_VALUE_CHARS:
-            raise self._refuse(f"a value has over {MAX_VALUE_CHARS:,} characters", self._place)
+            raise self._refuse(f"a value has over {MAX_VALUE_CHARS:,} characters", self._offset)
         num_bytes = max(_BYTES_AT_ONCE, 2 * num_kept)
         chunk = read_bytes(self._stream, num_bytes, name=str(self._path))
         try:
@@ -111,17 +109,17 @@ class _JsonText:
         except UnicodeDecodeError as error:
             bad_byte = error.object[error.start]
             raise DataError(
-                f"{self._path}: byte 0x{bad_byte:02x}, some way after character "
+                f"{self._path}: byte 0x{bad_byte:02x}, somewhere after character "
                 f"{self._num_dropped}, is not UTF-8; convert the file with iconv"
             ) from None
         if chunk:
-            self._text = self._text[self._place :] + more
-            self._num_dropped += self._place
-            self._place = 0
+            self._text = self._text[self._offset :] + more
+            self._num_dropped += self._offset
+            self._offset = 0
         return bool(chunk)
 
-    def _refuse(self, problem: str, place: int) -> DataError:
+    def _refuse(self, problem: str, offset: int) -> DataError:
         return DataError(
-            f"{self._path} is not the JSON wanted (character {self._num_dropped + place + 1}: "
-            f"{problem}); fix the file, or give one of SQuAD's form"
+            f"{self._path} is not the expected JSON (character {self._num_dropped + offset + 1}: "
+            f"{problem}); fix the file, or give one in SQuAD's format"
         )

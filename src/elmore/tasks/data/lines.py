@@ -1,4 +1,4 @@
-"""Lines of a UTF-8 file, compressed or not; what readers of lines have in common."""
+"""Read the lines of UTF-8 files, compressed or not, and other helpers of the readers."""
 
 import codecs
 from collections.abc import Iterable, Iterator
@@ -17,7 +17,7 @@ _Example = TypeVar("_Example")
 def read_lines(path: Path) -> Iterator[tuple[int, str]]:
     """Yield each line's number, from 1, and its text without the line break.
 
-    Only a line feed ends a line: tokens may hold what else Unicode takes for a line's end.
+    Only a line feed ends a line; tokens may contain Unicode's other line breaks.
     """
     with open_text(path) as (_, stream):
         for number, line in enumerate(_split(stream, name=str(path)), start=1):
@@ -32,7 +32,7 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def split_columns(line: str) -> list[str]:
-    r"""Return the columns of a line: tabs separate them if it has any, else runs of spaces.
+    r"""Return the columns of a line, separated by tabs, or by spaces if there are no tabs.
 
     >>> split_columns("EU\t\tI-ORG"), split_columns("EU  NNP")
     (['EU', '', 'I-ORG'], ['EU', 'NNP'])
@@ -43,7 +43,7 @@ def split_columns(line: str) -> list[str]:
 
 
 def has_suffix(path: Path, suffix: str) -> bool:
-    """Tell whether a file is named so, in any case, compressed or not.
+    """Return whether a file has this suffix, ignoring case, compressed or not.
 
     >>> has_suffix(Path("dev.CoNLLU.gz"), ".conllu")
     True
@@ -52,7 +52,7 @@ def has_suffix(path: Path, suffix: str) -> bool:
 
 
 def refuse_none(examples: Iterable[_Example], *, complaint: str) -> Iterator[_Example]:
-    """Pass examples on; where there are none, raise the complaint."""
+    """Yield the examples; if there are none, raise a DataError with the complaint."""
     is_empty = True
     for example in examples:
         is_empty = False
@@ -62,28 +62,28 @@ def refuse_none(examples: Iterable[_Example], *, complaint: str) -> Iterator[_Ex
 
 
 def shorten(text: str) -> str:
-    """Return what a message shows of a line."""
+    """Quote a line in a message, shortened if it is long."""
     return repr(text if len(text) <= 40 else f"{text[:37]}...")
 
 
 def _advise(line: bytes) -> str:
-    """Say what to do about a line that is not UTF-8."""
+    """Return the remedy for a line that is not UTF-8."""
     if line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         encoding = "UTF-16"
     elif b"\x00" in line:
-        return "it looks like no text at all; give a file of text"
+        return "it does not look like text; give a text file"
     else:
         encoding = "LATIN1"
     return f"convert the file, for example: iconv -f {encoding} -t UTF-8 old.txt > new.txt"
 
 
 def _split(stream: BinaryIO, *, name: str) -> Iterator[bytes]:
-    """Yield the lines of a stream; refuse one that is too long before the rest of it is read."""
+    """Yield the lines of a stream; refuse a line that is too long before reading all of it."""
     parts: list[bytes] = []
     line_number, num_bytes = 1, 0
     while chunk := read_bytes(stream, _BYTES_AT_ONCE, name=name):
-        for place, part in enumerate(chunk.split(b"\n")):
-            if place > 0:
+        for index, part in enumerate(chunk.split(b"\n")):
+            if index > 0:
                 yield b"".join(parts)
                 parts, num_bytes = [], 0
                 line_number += 1

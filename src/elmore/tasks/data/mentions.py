@@ -1,4 +1,4 @@
-"""Mentions in brackets, as CoNLL-2012 writes them: (12 begins one of cluster 12, 12) ends it."""
+"""Mentions in CoNLL-2012 brackets: (12 begins a mention of cluster 12, 12) ends it."""
 
 import re
 from collections import defaultdict
@@ -23,31 +23,31 @@ class MentionReader:
 
     @property
     def clusters(self) -> Clusters:
-        """The mentions of each cluster in the order of the text; the earliest cluster first."""
+        """The mentions of each cluster in text order, the earliest cluster first."""
         return tuple(sorted(tuple(sorted(spans)) for spans in self._clusters.values()))
 
     def read(self, cell: str, *, where: str) -> None:
-        """Take the next token's brackets: "(1(2)", or with | between them, or none."""
-        place = self._num_tokens
+        """Read the next token's brackets, if any: "(1(2)", possibly with | between them."""
+        position = self._num_tokens
         self._num_tokens += 1
         if cell in NO_BRACKETS:
             return
         brackets = _BRACKET.findall(cell)
         if "".join(brackets) != cell.replace("|", ""):
             raise DataError(
-                f"{where}: {cell!r} is not what mentions are marked with; wanted (12, 12), (12) or "
-                "several of them with | between: mend the line"
+                f"{where}: expected brackets of mentions, such as (12, 12), (12) or several "
+                f"separated by |, got {cell!r}; fix the line"
             )
         for bracket in brackets:
             name = bracket.strip("()")
             if bracket[0] == "(":
-                self._open[name].append((place, where))
+                self._open[name].append((position, where))
             if bracket[-1] == ")":
                 self._close(name, cell=cell, where=where)
 
     def end_sentence(self) -> None:
-        """Refuse a mention that would go on in the next sentence."""
-        unclosed = [(*opened, name) for name, places in self._open.items() for opened in places]
+        """Raise an error if a mention is still open at the end of its sentence."""
+        unclosed = [(*opened, name) for name, starts in self._open.items() for opened in starts]
         if unclosed:
             _, where, name = min(unclosed)
             raise DataError(
@@ -61,7 +61,7 @@ class MentionReader:
                 f"{where}: {cell!r} ends a mention of cluster {name} that has not begun in this "
                 f"sentence; put ({name} where it begins"
             )
-        # Of mentions of one cluster inside each other, the inner one ends first.
+        # If mentions of one cluster are nested, the inner one ends first.
         start, _ = self._open[name].pop()
         span = (start, self._num_tokens)
         if span in self._clusters[name]:

@@ -1,4 +1,4 @@
-"""Which files of a folder are for training, for development and for the test."""
+"""Find the train, dev and test files in a folder."""
 
 import re
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from pathlib import Path
 
 from elmore.errors import DataError
 
-# Words in a file's name, or in that of a folder of files.
+# Words in the name of a file, or of a folder of files.
 _NAMES = {
     "train": ("train", "training"),
     "dev": ("dev", "development", "valid", "validation", "val", "testa"),
@@ -19,7 +19,7 @@ Files = tuple[Path, ...]
 
 @dataclass(frozen=True, kw_only=True)
 class Parts:
-    """The files of each part; `test` may have none."""
+    """The files of each part; `test` may be empty."""
 
     train: Files
     dev: Files
@@ -33,13 +33,13 @@ def find_parts(
     dev: Path | None = None,
     test: Path | None = None,
 ) -> Parts:
-    """Return the parts of a folder, found by name; a part given by its path is that.
+    """Return the parts in a folder, found by name; paths given for parts take precedence.
 
-    A part is a file, or a folder whose files are read one after another, by name. A name that
-    speaks of two parts, such as train-dev.txt, tells nothing.
+    A part is a file, or a folder whose files are read in alphabetical order. A name with words of
+    two parts, such as train-dev.txt, is ignored.
     """
     if folder is not None and not folder.is_dir():
-        raise DataError(f"{folder} is no folder; give one with files for train, dev and test")
+        raise DataError(f"{folder} is not a folder; give one with files for train, dev and test")
     given = {"train": train, "dev": dev, "test": test}
     found = {
         part: _list(path) if path is not None else _find(folder, part)
@@ -47,10 +47,10 @@ def find_parts(
     }
     for part in ("train", "dev"):
         if not found[part]:
-            place = f"{folder} has no file" if folder is not None else "there is no file"
+            problem = f"{folder} has no file" if folder is not None else "there is no file"
             raise DataError(
-                f"{place} for {part} (with one of {', '.join(_NAMES[part])} in its name); name "
-                f"it with --{part}"
+                f"{problem} for {part} (with one of {', '.join(_NAMES[part])} in its name); give "
+                f"one with --{part}"
             )
     return Parts(**found)
 
@@ -58,15 +58,15 @@ def find_parts(
 def _find(folder: Path | None, part: str) -> Files:
     if folder is None:
         return ()
-    paths = [path for path in sorted(folder.iterdir()) if _tell_parts(path) == [part]]
+    paths = [path for path in sorted(folder.iterdir()) if _find_named_parts(path) == [part]]
     if len(paths) > 1:
         names = ", ".join(path.name for path in paths)
-        raise DataError(f"{folder} has several files for {part}: {names}; choose by --{part}")
+        raise DataError(f"{folder} has several files for {part}: {names}; choose one with --{part}")
     return _list(paths[0]) if paths else ()
 
 
-def _tell_parts(path: Path) -> list[str]:
-    """Return the parts that a name speaks of."""
+def _find_named_parts(path: Path) -> list[str]:
+    """Return the parts that the name of a file mentions."""
     if path.name.startswith("."):
         return []
     words = set(_WORD.findall(path.name.lower()))
@@ -83,7 +83,7 @@ def _list(path: Path) -> Files:
             )
         )
         if not files:
-            raise DataError(f"{path} has no files; give a file, or a folder of them")
+            raise DataError(f"{path} has no files; give a file, or a folder with files")
         return files
     if not path.exists():
         raise DataError(f"there is no file {path}; check the path")

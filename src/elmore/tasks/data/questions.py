@@ -17,16 +17,16 @@ from elmore.text.tokens import split_tokens
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Answer:
-    """An answer as written, and the paragraph's tokens[start:end] that are it."""
+    """The text of an answer, and its tokens[start:end] in the paragraph."""
 
     text: str
-    span: Span | None  # None if the paragraph does not have the text
+    span: Span | None  # None if the text is not in the paragraph
     fit: Fit
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Question:
-    """A question, and one answer or several people's; none if they were not asked for."""
+    """A question and its answers, possibly from several people; empty if they were not read."""
 
     name: str
     text: str
@@ -38,28 +38,28 @@ class Question:
 class Paragraph:
     """A text and the questions about it."""
 
-    title: str  # of its article, "" if it has none
+    title: str  # of its article, or ""
     text: str
     sentences: tuple[tuple[str, ...], ...]
-    offsets: tuple[Span, ...]  # of all sentences' tokens: where their characters are in the text
+    offsets: tuple[Span, ...]  # character offsets of all sentences' tokens in the text
     questions: tuple[Question, ...]
 
     @property
     def tokens(self) -> tuple[str, ...]:
-        """The tokens of all sentences, in which answers are counted."""
+        """The tokens of all sentences; answer spans are indices into them."""
         return tuple(token for sentence in self.sentences for token in sentence)
 
     def quote(self, start: int, end: int) -> str:
-        """Return tokens[start:end] as the text has them, spaces included."""
+        """Return the original text of tokens[start:end], including spaces."""
         return self.text[self.offsets[start][0] : self.offsets[end - 1][1]]
 
 
 def read_paragraphs(
     path: Path, *, language: Language = Language.EN, needs_answers: bool = True
 ) -> Iterator[Paragraph]:
-    """Yield an article's paragraphs after the other's; one article is in memory at a time.
+    """Yield the paragraphs of all articles; only one article is in memory at a time.
 
-    Without `needs_answers` questions have none, and what the file has of them is not looked at.
+    Without `needs_answers`, answers in the file are ignored and questions have none.
     """
     paragraphs = _read(path, language=language, needs_answers=needs_answers)
     complaint = f"{path} has no questions; give SQuAD's JSON, with articles under 'data'"
@@ -82,13 +82,13 @@ def _read(path: Path, *, language: Language, needs_answers: bool) -> Iterator[Pa
         paragraphs = _get(article, "paragraphs", list, where=where)
         title = str(article.get("title", ""))
         where = f"{where} ({shorten(title)})" if title else where
-        for place, entry in enumerate(paragraphs, start=1):
+        for paragraph_number, entry in enumerate(paragraphs, start=1):
             yield _read_paragraph(
                 entry,
                 title=title,
                 language=language,
                 needs_answers=needs_answers,
-                where=f"{where}, paragraph {place}",
+                where=f"{where}, paragraph {paragraph_number}",
             )
 
 
@@ -101,18 +101,20 @@ def _read_paragraph(
         for sentence in split_sentences(text, language=language)
     )
     if not sentences:
-        raise DataError(f"{where}: the context has no words; fill it, or leave it out")
+        raise DataError(f"{where}: the context has no words; fill it in, or leave it out")
     offsets = find_offsets(text, (token for sentence in sentences for token in sentence))
     questions = []
     for question in _get(entry, "qas", list, where=where):
         name = _get(question, "id", str, where=where)
-        place = f"{where}, question {name}"
-        asked = _get(question, "question", str, where=place)
+        where_asked = f"{where}, question {name}"
+        asked = _get(question, "question", str, where=where_asked)
         tokens = tuple(split_tokens(asked.strip(), language=language))
         if not tokens:
-            raise DataError(f"{place}: the question has no words; fill it, or leave it out")
+            raise DataError(
+                f"{where_asked}: the question has no words; fill it in, or leave it out"
+            )
         answers = (
-            _read_answers(question, text=text, offsets=offsets, where=place)
+            _read_answers(question, text=text, offsets=offsets, where=where_asked)
             if needs_answers
             else ()
         )
@@ -128,8 +130,8 @@ def _read_answers(
     answers = _get(question, "answers", list, where=where)
     if not answers:
         raise DataError(
-            f"{where}: wanted at least one answer, got none; leave the question out (SQuAD 2.0's "
-            "unanswerable ones are not read)"
+            f"{where}: expected at least one answer, got none; leave the question out "
+            "(unanswerable questions of SQuAD 2.0 are not supported)"
         )
     return tuple(_read_answer(each, text=text, offsets=offsets, where=where) for each in answers)
 
@@ -138,20 +140,20 @@ def _read_answer(entry: Any, *, text: str, offsets: tuple[Span, ...], where: str
     answer = _get(entry, "text", str, where=where)
     start = _get(entry, "answer_start", int, where=where)
     if not answer.strip():
-        raise DataError(f"{where}: an answer is blank; fill it, or leave it out")
+        raise DataError(f"{where}: an answer is blank; fill it in, or leave it out")
     span, fit = align_answer(text, offsets, answer=answer, start=start)
     return Answer(text=answer, span=span, fit=fit)
 
 
 def _get(entry: Any, key: str, kind: type, *, where: str) -> Any:
-    """Return what `entry` has under `key`, if it is of this kind."""
+    """Return the value of `key` in `entry`; raise an error if it has another type."""
     if not isinstance(entry, dict) or type(entry.get(key)) is not kind:
         found = entry.get(key, "nothing") if isinstance(entry, dict) else entry
         raise DataError(
-            f"{where}: wanted {_KINDS[kind]} under {key!r}, got {shorten(str(found))}; mend it, or "
-            "give SQuAD's JSON"
+            f"{where}: expected {_KINDS[kind]} under {key!r}, got {shorten(str(found))}; fix it, "
+            "or give SQuAD's JSON"
         )
     return entry[key]
 
 
-_KINDS: dict[type, str] = {str: "a text", int: "a whole number", list: "a list"}
+_KINDS: dict[type, str] = {str: "a string", int: "an integer", list: "a list"}

@@ -1,7 +1,7 @@
-"""Semantic roles in columns as CoNLL-2012 has them: one column a predicate, (ARG0* ... *).
+"""Semantic roles in CoNLL-2012 columns: one column per predicate, (ARG0* ... *).
 
-The columns: document, part, the word's number, word, part of speech, parse, lemma, frameset, sense,
-speaker, name, the predicates' in the order of their words, and coreference.
+The columns are: document, part, word number, word, part of speech, parse, lemma, frameset, sense,
+speaker, name, one per predicate in the order of their words, and coreference.
 """
 
 import re
@@ -30,17 +30,17 @@ def read_role_columns(path: Path) -> Iterator[RoleSentence]:
 
 
 def read_sentence_rows(path: Path) -> Iterator[list[Row]]:
-    """Yield the rows of each sentence, which have equally many columns."""
+    """Yield the rows of each sentence, which all have the same number of columns."""
     rows: list[Row] = []
     for number, line in chain(read_lines(path), [(0, "")]):
         if line.strip() and not line.startswith("#"):
             columns = split_columns(line)
-            wanted = len(rows[0][1]) if rows else max(len(columns), NUM_BEFORE + NUM_AFTER)
-            if len(columns) != wanted:
+            expected = len(rows[0][1]) if rows else max(len(columns), NUM_BEFORE + NUM_AFTER)
+            if len(columns) != expected:
                 raise DataError(
-                    f"{path}, line {number}: wanted {wanted} columns of CoNLL-2012, got "
-                    f"{len(columns)} ({shorten(line)}); mend the line, or for JSON lines, name the "
-                    "file .jsonl (in plain text no predicates are marked)"
+                    f"{path}, line {number}: expected {expected} columns of CoNLL-2012, got "
+                    f"{len(columns)} ({shorten(line)}); fix the line, or for JSON lines, name the "
+                    "file .jsonl (plain text does not work, because predicates must be marked)"
                 )
             rows.append((number, columns))
         elif rows:
@@ -51,23 +51,23 @@ def read_sentence_rows(path: Path) -> Iterator[list[Row]]:
 def _read_sentence(rows: list[Row], *, path: Path) -> RoleSentence:
     first_line, first = rows[0]
     tokens = tuple(columns[WORD] for _, columns in rows)
-    places = range(NUM_BEFORE, len(first) - NUM_AFTER)
     return RoleSentence(
         tokens=tokens,
         examples=tuple(
-            _read_example(rows, tokens=tokens, place=place, where=f"{path}, line {first_line}")
-            for place in places
+            _read_example(rows, tokens=tokens, column=column, where=f"{path}, line {first_line}")
+            for column in range(NUM_BEFORE, len(first) - NUM_AFTER)
         ),
     )
 
 
 def _read_example(
-    rows: list[Row], *, tokens: tuple[str, ...], place: int, where: str
+    rows: list[Row], *, tokens: tuple[str, ...], column: int, where: str
 ) -> RoleExample:
-    tags = _read_tags([columns[place] for _, columns in rows], where=f"{where}, column {place + 1}")
+    cells = [columns[column] for _, columns in rows]
+    tags = _read_tags(cells, where=f"{where}, column {column + 1}")
     if f"B-{PREDICATE}" not in tags:
         raise DataError(
-            f"{where}, column {place + 1}: no word of the sentence is the predicate, (V*); mark it"
+            f"{where}, column {column + 1}: no word is marked as the predicate; mark it with (V*)"
         )
     predicate = tags.index(f"B-{PREDICATE}")
     columns = rows[predicate][1]
@@ -79,7 +79,7 @@ def _read_example(
 
 
 def _read_tags(cells: list[str], *, where: str) -> list[str]:
-    """Turn brackets into BIO.
+    """Convert brackets to BIO tags.
 
     >>> _read_tags(["(ARG0*", "*)", "(V*)", "*"], where="")
     ['B-ARG0', 'I-ARG0', 'B-V', 'O']
@@ -91,8 +91,8 @@ def _read_tags(cells: list[str], *, where: str) -> list[str]:
         opened, closed = match.groups() if match else (None, None)
         if match is None or (opened and role) or (closed and not (opened or role)):
             raise DataError(
-                f"{where}: word {word} has {cell!r}; wanted brackets that do not overlap, such as "
-                "(ARG0* and later *), (V*) or *: mend them"
+                f"{where}: word {word} has {cell!r}, expected brackets that do not overlap, such "
+                "as (ARG0* and later *), (V*) or *; fix them"
             )
         role = opened or role
         tags.append(f"{'B' if opened else 'I'}-{role}" if role else "O")

@@ -1,4 +1,4 @@
-"""Predicates with their arguments (semantic roles), as tasks use them, and what they cannot be."""
+"""Predicates with their arguments (semantic roles), checked."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from elmore.errors import DataError
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RoleExample:
-    """One predicate of a sentence: which token it is, and the part of every token in it."""
+    """One predicate of a sentence: its index, and the role tags of all tokens."""
 
     tokens: tuple[str, ...]
     predicate: int
@@ -19,7 +19,7 @@ class RoleExample:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RoleSentence:
-    """A sentence and its predicates, of which there may be none."""
+    """A sentence and its predicates, if any."""
 
     tokens: tuple[str, ...]
     examples: tuple[RoleExample, ...]
@@ -34,24 +34,24 @@ def make_example(
     tags: Sequence[str],
     where: str,
 ) -> RoleExample:
-    """Put an example together; refuse what cannot be."""
+    """Make an example; raise an error if the predicate or the tags are invalid."""
     if not 0 <= predicate < len(tokens):
         raise DataError(
-            f"{where}: predicate {lemma!r} is said to be token {predicate}, but the sentence has "
-            f"tokens 0 to {len(tokens) - 1}; mend its place"
+            f"{where}: predicate {lemma!r} has index {predicate}, but the sentence has tokens 0 to "
+            f"{len(tokens) - 1}; fix its index"
         )
     if len(tags) != len(tokens):
         raise DataError(
             f"{where}: predicate {lemma!r} has {len(tags)} tags for {len(tokens)} tokens; give one "
-            "a token"
+            "per token"
         )
     for previous, tag in zip(["O", *tags], tags, strict=False):
         letter, _, role = tag.partition("-")
         is_inside = letter == "I" and previous != "O" and previous[2:] == role
         if tag != "O" and not (role and (letter == "B" or is_inside)):
             raise DataError(
-                f"{where}: of predicate {lemma!r}, the tag {tag!r} cannot follow {previous!r}; "
-                "wanted BIO, where B- begins an argument and I- goes on with it: mend the tags"
+                f"{where}: expected BIO tags, where B- begins an argument and I- continues it, got "
+                f"{tag!r} after {previous!r} for predicate {lemma!r}; fix the tags"
             )
     return RoleExample(
         tokens=tokens, predicate=predicate, lemma=lemma, sense=sense, tags=tuple(tags)

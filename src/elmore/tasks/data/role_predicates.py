@@ -1,7 +1,7 @@
-"""Sentences whose predicates are marked, to find arguments for: PropBank as JSON lines or columns.
+"""Sentences with marked predicates to predict arguments for, as JSON lines or columns.
 
-The forms are those of `roles.py` and `role_columns.py`. Arguments may be there or not; nobody looks
-at them, so that they need not fit.
+The formats are those of `roles.py` and `role_columns.py`. Arguments are optional, and ignored, so
+they need not be valid.
 """
 
 import json
@@ -20,11 +20,11 @@ from elmore.tasks.data.role_columns import (
 )
 from elmore.tasks.data.role_examples import RoleExample
 
-_Found = tuple[tuple[str, ...], list[int]]  # a sentence, and which of its tokens are predicates
+_Found = tuple[tuple[str, ...], list[int]]  # a sentence, and the indices of its predicates
 
 
 def read_predicates(path: Path) -> Iterator[RoleExample]:
-    """Yield an example without tags for each predicate of a file."""
+    """Yield one example without tags per predicate."""
     is_json = has_suffix(path, ".jsonl")
     found = _read_json_lines(path) if is_json else _read_columns(path)
     examples = (
@@ -45,14 +45,14 @@ def _read_json_lines(path: Path) -> Iterator[_Found]:
             is_fit = (
                 isinstance(tokens, list)
                 and all(isinstance(token, str) and token for token in tokens)
-                and all(type(place) is int and 0 <= place < len(tokens) for place in predicates)
+                and all(type(index) is int and 0 <= index < len(tokens) for index in predicates)
             )
         except (ValueError, KeyError, TypeError, RecursionError):
             is_fit = False
         if not is_fit:
             raise DataError(
-                f'{path}, line {number}: wanted {{"words": [...], "frames": [{{"pred": place of a '
-                f"word, from 0}}]}}, got {shorten(line)}; mend the line"
+                f'{path}, line {number}: expected {{"words": [...], "frames": [{{"pred": index of '
+                f"a word, from 0}}]}}, got {shorten(line)}; fix the line"
             )
         yield tuple(tokens), predicates
 
@@ -64,11 +64,11 @@ def _read_columns(path: Path) -> Iterator[_Found]:
 
 
 def _find_predicates(rows: list[list[str]]) -> list[int]:
-    """Return the places marked (V*; where arguments have no columns, those with a frameset."""
+    """Return the indices of words marked (V*, or without argument columns, with a frameset."""
     marked = [
-        place
+        index
         for column in range(NUM_BEFORE, len(rows[0]) - NUM_AFTER)
-        for place, row in enumerate(rows)
+        for index, row in enumerate(rows)
         if row[column].startswith(f"({PREDICATE}*")
     ]
-    return marked or [place for place, row in enumerate(rows) if row[FRAMESET] != "-"]
+    return marked or [index for index, row in enumerate(rows) if row[FRAMESET] != "-"]

@@ -1,8 +1,7 @@
 """Sentences with predicates and their arguments (semantic roles): PropBank as JSON lines.
 
 A line is {"words": [...], "frames": [{"pred": 2, "lemma": ..., "sense": ..., "tags": [...]}]}, with
-tags in BIO; lemma and sense may be left out. Columns as CoNLL-2012 has them are read too, by
-`role_columns.py`.
+BIO tags; lemma and sense are optional. CoNLL-2012 columns are read by `role_columns.py`.
 """
 
 import json
@@ -17,13 +16,13 @@ from elmore.tasks.data.role_examples import RoleExample, RoleSentence, make_exam
 
 
 def read_roles(path: Path) -> Iterator[RoleExample]:
-    """Yield an example a predicate; sentences without one give none."""
+    """Yield one example per predicate; sentences without predicates are skipped."""
     examples = (example for sentence in read_role_sentences(path) for example in sentence.examples)
     return refuse_none(examples, complaint=f"{path} has no predicates; give a file that has some")
 
 
 def read_role_sentences(path: Path) -> Iterator[RoleSentence]:
-    """Yield every sentence with its predicates, so that each need be embedded but once."""
+    """Yield every sentence with its predicates, so that each has to be embedded only once."""
     is_json = has_suffix(path, ".jsonl")
     sentences = _read_json_lines(path) if is_json else read_role_columns(path)
     return refuse_none(sentences, complaint=f"{path} has no sentences; give a file that has some")
@@ -51,39 +50,40 @@ def _read_json_lines(path: Path) -> Iterator[RoleSentence]:
 
 
 def _parse(line: str, *, where: str) -> dict[str, Any]:
-    """Return what a line holds; refuse what is of another kind, by the field that is."""
+    """Return the object in a line; an error names the invalid field."""
     form = (
-        'wanted {"words": [...], "frames": [{"pred": place of a word, from 0, "tags": [a tag a '
-        "word]}]}"
+        'expected {"words": [...], "frames": [{"pred": index of a word, from 0, "tags": [one tag '
+        "per word]}]}"
     )
     try:
         entry = json.loads(line)
     except (ValueError, RecursionError) as error:
-        reason = f"it is no JSON ({error})" if isinstance(error, ValueError) else "it is too deep"
-        raise DataError(f"{where}: {form}, but {reason}; mend the line") from None
+        is_syntax = isinstance(error, ValueError)
+        reason = f"it is not JSON ({error})" if is_syntax else "it is nested too deeply"
+        raise DataError(f"{where}: {form}, but {reason}; fix the line") from None
     if (wrong := _find_wrong(entry)) is not None:
-        raise DataError(f"{where}: {form}, but {wrong} ({shorten(line)}); mend the line")
+        raise DataError(f"{where}: {form}, but {wrong} ({shorten(line)}); fix the line")
     fit: dict[str, Any] = entry
     return fit
 
 
 def _find_wrong(entry: Any) -> str | None:
-    """Say which field of a line is missing or of another kind."""
+    """Return what is wrong with a line: a field that is missing or has another type."""
     if not isinstance(entry, dict):
-        return "it is no object"
+        return "it is not an object"
     words: Any = entry.get("words")
     frames = entry.get("frames")
     if not _are_texts(words) or "" in words:
-        return "'words' is missing or no list of words"
+        return "'words' is missing or not a list of words"
     if not isinstance(frames, list):
-        return "'frames' is missing or no list"
+        return "'frames' is missing or not a list"
     wrong = (_find_wrong_field(frame, number) for number, frame in enumerate(frames, start=1))
     return next((name for name in wrong if name), None)
 
 
 def _find_wrong_field(frame: Any, number: int) -> str | None:
     if not isinstance(frame, dict):
-        return f"frame {number} is no object"
+        return f"frame {number} is not an object"
     is_fit = {
         "pred": type(frame.get("pred")) is int,
         "lemma": isinstance(frame.get("lemma", ""), str),
@@ -91,7 +91,7 @@ def _find_wrong_field(frame: Any, number: int) -> str | None:
         "tags": _are_texts(frame.get("tags")),
     }
     wrong = next((name for name, fits in is_fit.items() if not fits), None)
-    return wrong and f"{wrong!r} of frame {number} is missing or of another kind"
+    return wrong and f"{wrong!r} of frame {number} is missing or has the wrong type"
 
 
 def _are_texts(value: Any) -> bool:

@@ -1,4 +1,4 @@
-"""Trees whose every phrase has a label: the Stanford Sentiment Treebank, one tree a line."""
+"""Trees with a label for every phrase: the Stanford Sentiment Treebank, one tree per line."""
 
 import re
 from collections.abc import Collection, Iterator
@@ -11,10 +11,10 @@ from elmore.tasks.data.lines import read_lines, refuse_none, shorten
 # From very negative to very positive.
 SENTIMENT_LABELS = ("0", "1", "2", "3", "4")
 
-# Other whitespace separates nothing: a token of the treebank has a no-break space in it.
+# Only spaces and tabs separate: one token of the treebank contains a no-break space.
 _PIECE = re.compile(r"[()]|[^ \t()]+")
 
-# Trees cannot hold brackets as they are; a biLM has read the signs themselves.
+# Trees escape brackets, but biLMs were trained on the characters themselves.
 _BRACKETS = {"-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{", "-RCB-": "}"}
 _ESCAPE = re.compile(r"\\([/*])")
 
@@ -30,7 +30,7 @@ class LabelledSpan:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LabelledTree:
-    """A sentence and its phrases, the whole first, each before those inside it."""
+    """A sentence and its phrases, from the whole sentence down."""
 
     tokens: tuple[str, ...]
     spans: tuple[LabelledSpan, ...]
@@ -44,20 +44,20 @@ class LabelledTree:
 def read_trees(
     path: Path, *, labels: Collection[str] | None = SENTIMENT_LABELS
 ) -> Iterator[LabelledTree]:
-    """Read a tree a line, such as (3 (2 Very) (4 good)); `labels` are all there may be."""
+    """Read one tree per line, such as (3 (2 Very) (4 good)); `labels` are the allowed ones."""
     trees = (
         parse_tree(line, where=f"{path}, line {number}", labels=labels)
         for number, line in read_lines(path)
         if line.strip()
     )
-    complaint = f"{path} has no trees; give a file with one tree a line"
+    complaint = f"{path} has no trees; give a file with one tree per line"
     return refuse_none(trees, complaint=complaint)
 
 
 def parse_tree(
     text: str, *, where: str, labels: Collection[str] | None = SENTIMENT_LABELS
 ) -> LabelledTree:
-    """Read one tree; a mistake is told with `where`."""
+    """Read one tree; `where` is its position for error messages."""
     builder = _TreeBuilder(labels)
     try:
         for piece in _PIECE.findall(text):
@@ -65,21 +65,21 @@ def parse_tree(
         return builder.build()
     except ValueError as error:
         raise DataError(
-            f"{where}: {error} in {shorten(text)}; wanted one tree a line, such as "
-            "(3 (2 Very) (4 good)): mend the line"
+            f"{where}: {error} in {shorten(text)}, expected one tree per line, such as "
+            "(3 (2 Very) (4 good)); fix the line"
         ) from None
 
 
 @dataclass(kw_only=True, slots=True)
 class _Phrase:
-    place: int  # in the list of spans
+    index: int  # in the list of spans
     label: str
     start: int
     has_token: bool = False
 
 
 class _TreeBuilder:
-    """Puts a tree together piece by piece, without recursion; a ValueError says what is wrong."""
+    """Builds a tree piece by piece, without recursion; a ValueError says what is wrong."""
 
     def __init__(self, labels: Collection[str] | None) -> None:
         self.labels = labels
@@ -93,7 +93,7 @@ class _TreeBuilder:
             self._begin(piece)
         elif piece == "(":
             if self.open and self.open[-1].has_token:
-                raise ValueError(f"a phrase begins beside the token {self.tokens[-1]!r}")
+                raise ValueError(f"a phrase begins next to the token {self.tokens[-1]!r}")
             if self.spans and not self.open:
                 raise ValueError("a second tree begins")
             self.needs_label = True
@@ -112,10 +112,10 @@ class _TreeBuilder:
 
     def _begin(self, label: str) -> None:
         if label in "()":
-            raise ValueError(f"a bracket has no label but {label!r} after it")
+            raise ValueError(f"a bracket is followed by {label!r} instead of a label")
         if self.labels is not None and label not in self.labels:
-            raise ValueError(f"the label {label!r} is none of {', '.join(self.labels)}")
-        self.open.append(_Phrase(place=len(self.spans), label=label, start=len(self.tokens)))
+            raise ValueError(f"the label {label!r} is not one of {', '.join(self.labels)}")
+        self.open.append(_Phrase(index=len(self.spans), label=label, start=len(self.tokens)))
         self.spans.append(None)
         self.needs_label = False
 
@@ -123,7 +123,7 @@ class _TreeBuilder:
         phrase = self.open.pop()
         if phrase.start == len(self.tokens):
             raise ValueError(f"a phrase labelled {phrase.label!r} has no token")
-        self.spans[phrase.place] = LabelledSpan(
+        self.spans[phrase.index] = LabelledSpan(
             start=phrase.start, end=len(self.tokens), label=phrase.label
         )
 
@@ -135,7 +135,7 @@ class _TreeBuilder:
 
 
 def _restore(token: str) -> str:
-    r"""Return a token as it was before it was put into a tree.
+    r"""Undo the escapes of a token in a tree.
 
     >>> _restore("-LRB-"), _restore(r"and\/or")
     ('(', 'and/or')

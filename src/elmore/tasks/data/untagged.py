@@ -1,4 +1,4 @@
-"""Sentences to find tags for: a text, or columns whose tags nobody looks at."""
+"""Sentences to predict tags for: text, or columns whose tags are ignored."""
 
 from collections.abc import Iterator
 from enum import StrEnum
@@ -10,22 +10,22 @@ from elmore.tasks.data.lines import has_suffix, read_lines, refuse_none
 from elmore.text.files import TextForm, read_sentences
 from elmore.text.language import Language
 
-# The lines of a text may have equally many tokens by chance, but hardly so many lines, and hardly
-# ever end in tags or have tabs.
+# The lines of a text may have the same number of tokens by chance, but hardly this many lines, and
+# they rarely have tabs or end in tags.
 _LINES_LOOKED_AT, _MIN_LINES = 20, 3
 
 
 class UntaggedForm(StrEnum):
-    """How a file to predict on holds its sentences."""
+    """The format of a file to predict on."""
 
     AUTO = "auto"
-    """CoNLL-U by its name; columns if there are as many in each line, and tabs, tags of spans or 20
-    such lines; else raw text."""
+    """CoNLL-U by its name; columns if all lines have the same number of them, and there are tabs,
+    span tags or 20 such lines; otherwise raw text."""
     COLUMNS = "columns"
-    """As the training data; what is in other columns than the first is not looked at."""
+    """As in training data; only the first column is used."""
     RAW = "raw"
     TOKENIZED = "tokenized"
-    """One sentence a line, its tokens separated by tabs or else by spaces."""
+    """One sentence per line, with tokens separated by tabs, or by spaces if there are no tabs."""
 
 
 def read_untagged(
@@ -35,13 +35,13 @@ def read_untagged(
     language: Language = Language.EN,
     is_numbered: bool = False,
 ) -> Iterator[TaggedSentence]:
-    """Yield the sentences of a text or of columns, with no tags."""
+    """Yield the sentences of a text or of columns, without tags."""
     sentences = (
         TaggedSentence(tokens=tokens, tags=[])
         for tokens in _read_tokens(path, form=form, language=language, is_numbered=is_numbered)
         if tokens
     )
-    return refuse_none(sentences, complaint=f"{path} has no sentence; give a text or columns")
+    return refuse_none(sentences, complaint=f"{path} has no sentences; give text or columns")
 
 
 def _read_tokens(

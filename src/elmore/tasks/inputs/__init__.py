@@ -1,1 +1,1 @@
-"""What a task network reads: words, characters and the layers of a biLM, side by side."""
+"""The inputs of a task network: words, characters and the layers of a biLM, concatenated."""

@@ -1,4 +1,4 @@
-"""A vector of each token's characters: filters over them, the strongest answer of each.
+"""A vector of each token's characters: convolution filters and max pooling.
 
 Shapes: K distinct tokens, C characters, E a character's vector, F filters.
 """
@@ -9,7 +9,7 @@ from elmore.text.characters import FILLER, NUM_BYTE_UNITS
 
 
 class CharFilters(nn.Module):
-    """One width of filters, as in the baselines that ELMo was added to; no highway layers."""
+    """Filters of one width, as in the paper's baselines, without highway layers."""
 
     def __init__(self, *, num_filters: int, width: int = 3, embedding_dim: int = 16) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""One vector a token out of a biLM's layers, for one place in a task network.
+"""One ELMo vector per token, mixed from a biLM's layers, for one use in a task network.
 
 Shapes: L layers, B sentences, T tokens, D a layer.
 """
@@ -12,18 +12,18 @@ from elmore.model.scalar_mix import ScalarMix
 
 
 class LayerUse(StrEnum):
-    """Which layers a task sees."""
+    """The layers that a task uses."""
 
     MIX = "mix"
-    """All of them, by weights that the task learns."""
+    """All of them, with weights that the task learns."""
     AVERAGE = "average"
-    """All of them, equally."""
+    """All of them, with equal weights."""
     TOP = "top"
-    """The last one, as before ELMo."""
+    """Only the top layer, as before ELMo."""
 
 
 class ElmoVectors(nn.Module):
-    """`scale * sum(share * layer)` and dropout; what is learned of it depends on the use."""
+    """`scale * sum(share * layer)` and dropout; `use` decides what is learned."""
 
     def __init__(
         self,
@@ -41,21 +41,21 @@ class ElmoVectors(nn.Module):
             num_layers=num_layers if use is not LayerUse.TOP else 1,
             normalizes=normalizes,
         )
-        # Top and average keep gamma, as the paper's comparison does; their shares are fixed.
+        # As in the paper's comparison, top and average learn gamma too; their weights are fixed.
         self.mix.weights.requires_grad_(use is LayerUse.MIX)
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, layers: Tensor, mask: Tensor) -> Tensor:
-        """Mix (L, B, T, D) into (B, T, D), zero where there is no token."""
+        """Mix (L, B, T, D) into (B, T, D), zero at padding."""
         used = layers[-1:] if self.use is LayerUse.TOP else layers
         return self.dropout(self.mix(used, mask)) * mask.unsqueeze(-1)
 
     def penalty(self, strength: float) -> Tensor:
-        """Return `strength * |weights|^2`: a large one keeps the shares equal."""
+        """Return `strength * |weights|^2`; a large strength keeps the shares equal."""
         return self.mix.penalty(strength)
 
     @property
     def shares(self) -> list[float]:
-        """What each of the layers used has of the mix."""
+        """The weight of each layer in the mix, after the softmax."""
         with torch.no_grad():
             return self.mix.weights.softmax(dim=0).tolist()

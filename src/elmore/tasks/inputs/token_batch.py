@@ -1,6 +1,6 @@
-"""Sentences side by side, as task networks read them.
+"""Padded batches of sentences for task networks.
 
-Shapes: B sentences, T tokens of the longest, K distinct tokens, C characters, L layers, D a layer.
+Shapes: B sentences, T tokens in the longest, K distinct tokens, C characters, L layers, D a layer.
 """
 
 from collections.abc import Sequence
@@ -11,14 +11,14 @@ from torch import Tensor
 
 from elmore.text.characters import ByteAlphabet
 
-# Rows of the word vectors that no word has.
+# The special rows of the word vectors.
 NO_TOKEN, UNKNOWN = 0, 1
 NUM_SPECIAL_ROWS = 2
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TokenBatch:
-    """What is known of each token; a place behind the end of its sentence has zeros in it."""
+    """The features of each token; zero at padding."""
 
     words: Tensor  # (B, T) int64, rows of the word vectors
     spellings: Tensor  # (K, C) int64, characters of the distinct tokens
@@ -29,15 +29,15 @@ class TokenBatch:
     @property
     def mask(self) -> Tensor:
         """(B, T) bool, True where there is a token."""
-        places = torch.arange(self.words.shape[1], device=self.words.device)
-        return places < self.lengths[:, None]
+        positions = torch.arange(self.words.shape[1], device=self.words.device)
+        return positions < self.lengths[:, None]
 
     def with_layers(self, layers: Tensor | None) -> "TokenBatch":
-        """Return the same tokens with a biLM's layers beside them."""
+        """Return the same tokens with a biLM's layers."""
         return replace(self, layers=layers)
 
     def to(self, device: torch.device | str) -> "TokenBatch":
-        """Copy to where a network is."""
+        """Copy to a device."""
         return TokenBatch(
             words=self.words.to(device),
             spellings=self.spellings.to(device),
@@ -48,29 +48,29 @@ class TokenBatch:
 
 
 class TokenBatcher:
-    """Turns sentences into batches, by the words that have a vector and by their characters."""
+    """Converts sentences to batches of word rows and characters."""
 
     def __init__(self, *, words: Sequence[str], max_chars: int = 30) -> None:
         self._alphabet = ByteAlphabet(max_chars=max_chars)
-        # Backwards, so that of a word given twice the first row counts.
+        # In reverse, so that the first row of a repeated word counts.
         numbered = reversed(list(enumerate(words, start=NUM_SPECIAL_ROWS)))
         self._rows = {word: row for row, word in numbered}
 
     def find_row(self, token: str) -> int:
-        """Return the row of a token as it is spelled, or else in lower case."""
+        """Return the row of a token, or of its lowercase form, or UNKNOWN."""
         row = self._rows.get(token)
         return self._rows.get(token.lower(), UNKNOWN) if row is None else row
 
     def make(self, sentences: Sequence[Sequence[str]]) -> TokenBatch:
-        """Put sentences side by side; each has a token at least."""
+        """Make a batch of sentences, none of them empty."""
         distinct = {token: 0 for sentence in sentences for token in sentence}
-        places = {token: place for place, token in enumerate(distinct)}
+        indices = {token: index for index, token in enumerate(distinct)}
         lengths = torch.tensor([len(sentence) for sentence in sentences])
         shape = (len(sentences), int(lengths.max()))
         words = torch.full(shape, NO_TOKEN)
         spelled = torch.zeros(shape, dtype=torch.int64)
         for row, sentence in enumerate(sentences):
             words[row, : len(sentence)] = torch.tensor([self.find_row(token) for token in sentence])
-            spelled[row, : len(sentence)] = torch.tensor([places[token] for token in sentence])
+            spelled[row, : len(sentence)] = torch.tensor([indices[token] for token in sentence])
         spellings = torch.from_numpy(self._alphabet.spell_all(list(distinct)))
         return TokenBatch(words=words, spellings=spellings, spelled=spelled, lengths=lengths)

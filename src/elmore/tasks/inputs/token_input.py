@@ -1,4 +1,4 @@
-"""Where a task network gets its vectors: `[x; ELMo]` below it and `[h; ELMo]` above.
+"""The vectors that a task network gets: `[x; ELMo]` at its input and `[h; ELMo]` at its output.
 
 Shapes: B sentences, T tokens, V words, X a token's own vector, D a biLM's layer, H a hidden state.
 """
@@ -13,7 +13,7 @@ from elmore.tasks.inputs.word_table import WordTable
 
 
 class TokenInput(nn.Module):
-    """Word vectors, characters and ELMo vectors, each of them if given; the same for all tasks."""
+    """Word vectors, characters and ELMo vectors, all optional; the same in all tasks."""
 
     def __init__(
         self,
@@ -40,29 +40,29 @@ class TokenInput(nn.Module):
 
     @property
     def input_dim(self) -> int:
-        """Width of what `below` returns."""
+        """Width of the output of `below`."""
         parts = (self.words, self.characters, self.elmo_below)
         return sum(part.output_dim for part in parts if part is not None)
 
     @property
     def above_dim(self) -> int:
-        """How much wider `above` makes a hidden state: 0 without ELMo there."""
+        """The width that `above` adds to a hidden state; 0 without ELMo there."""
         return 0 if self.elmo_above is None else self.elmo_above.output_dim
 
     def below(self, tokens: TokenBatch) -> Tensor:
-        """Return (B, T, input_dim), zero where there is no token."""
+        """Return (B, T, input_dim), zero at padding."""
         parts = []
         if self.words is not None:
             parts.append(self.words(tokens.words))
         if self.characters is not None:
             parts.append(self.characters(tokens.spellings)[tokens.spelled])
         plain = [self.dropout(torch.cat(parts, dim=-1))] if parts else []
-        if self.elmo_below is not None:  # which has a dropout of its own
+        if self.elmo_below is not None:  # which has its own dropout
             plain.append(self.elmo_below(_need_layers(tokens), tokens.mask))
         return torch.cat(plain, dim=-1) * tokens.mask.unsqueeze(-1)
 
     def above(self, hidden: Tensor, tokens: TokenBatch) -> Tensor:
-        """Return (B, T, H + above_dim): hidden states, and ELMo vectors if they are used there."""
+        """Return (B, T, H + above_dim): hidden states, and ELMo vectors if used there."""
         if self.elmo_above is None:
             return hidden
         vectors = self.elmo_above(_need_layers(tokens), tokens.mask)

@@ -1,6 +1,6 @@
-"""Static word vectors as a part of a task network.
+"""Static word vectors in a task network.
 
-Shapes: V words and the two special rows before them, X a vector.
+Shapes: V words, after two special rows, X numbers of a vector.
 """
 
 import re
@@ -18,10 +18,10 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class WordTable(nn.Module):
-    """A vector a row; the first `num_trained` rows learn, the others are as they were given.
+    """One vector per row; the first `num_trained` rows are trained, the others are fixed.
 
-    An optimizer touches every number that learns at every step, and most words of a file of
-    vectors are in no training data.
+    An optimizer updates all trained numbers in every step, and most words in a file of word vectors
+    do not occur in the training data.
     """
 
     def __init__(self, vectors: Tensor, *, num_trained: int) -> None:
@@ -32,14 +32,14 @@ class WordTable(nn.Module):
         self.fixed: Tensor
 
     def forward(self, rows: Tensor) -> Tensor:
-        """Look up (...) rows: (..., X); that of no token has no gradient."""
+        """Look up rows (...) and return (..., X); NO_TOKEN has no gradient."""
         num_trained, num_fixed = len(self.trained), len(self.fixed)
         if not num_fixed:
             return embedding(rows, self.trained, padding_idx=NO_TOKEN)
         if not num_trained:
             return embedding(rows, self.fixed)
         is_trained = rows < num_trained
-        # Row 0 stands in for what the other table has.
+        # Row 0 is a placeholder for rows of the other table.
         learned = embedding(rows * is_trained, self.trained, padding_idx=NO_TOKEN)
         given = embedding((rows - num_trained).clamp(min=0), self.fixed)
         return torch.where(is_trained.unsqueeze(-1), learned, given)
@@ -47,17 +47,17 @@ class WordTable(nn.Module):
 
 @dataclass(frozen=True, kw_only=True)
 class ChosenWords:
-    """The words a task network knows, and what it knows of them at the beginning."""
+    """The words a task network knows, and their initial vectors."""
 
     words: list[str]
     vectors: Tensor  # (2 + V, X)
-    num_trained: int  # rows, the special ones among them
+    num_trained: int  # rows, including the special ones
 
 
 def choose_words(counts: Counter[str], vectors: WordVectors, *, max_words: int) -> ChosenWords:
-    """Take the words of training that have a vector, then the first words of the file.
+    """Choose the words of the training data that have vectors, then the first words of the file.
 
-    A token is found as it is spelled or in lower case, so that the file's spelling is what counts.
+    Tokens are looked up as is or in lowercase, so the words are those of the file.
     """
     found = (vectors.find(token) for token in counts)
     used = {row for row in found if row is not None}
@@ -74,7 +74,7 @@ def choose_words(counts: Counter[str], vectors: WordVectors, *, max_words: int) 
 
 
 def learn_words(counts: Counter[str], *, dim: int, min_count: int) -> ChosenWords:
-    """Begin with random vectors for words that are frequent enough; others share one."""
+    """Make random vectors for words that are frequent enough; all others share one."""
     frequent = sorted(
         word for word, count in counts.items() if count >= min_count and can_keep(word)
     )
@@ -84,8 +84,8 @@ def learn_words(counts: Counter[str], *, dim: int, min_count: int) -> ChosenWord
 
 
 def can_keep(word: str) -> bool:
-    """Say whether a word can be a line of a file; the others are unknown ones.
+    """Return whether a word can be stored as a line of a file; other words count as unknown.
 
-    A lone surrogate, which JSON may have, cannot be written.
+    A lone surrogate, which JSON may contain, cannot be written.
     """
     return "\n" not in word and not word.endswith("\r") and not _SURROGATE.search(word)

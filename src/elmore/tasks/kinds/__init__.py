@@ -1,1 +1,1 @@
-"""The tasks themselves: for each its data, its network and its score, brought together."""
+"""The tasks: each combines its data, its network and its score."""

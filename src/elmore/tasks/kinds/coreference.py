@@ -1,4 +1,4 @@
-"""Coreference: which mentions of a document are of one thing (Lee et al., 2017; CoNLL-2012)."""
+"""Coreference: which mentions in a document refer to the same entity (Lee et al., 2017)."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -30,40 +30,40 @@ from elmore.text.files import TextForm, read_sentences
 from elmore.text.sentences import split_sentences
 from elmore.text.tokens import split_tokens
 
-# The first line of CoNLL-2012's columns, and of OntoGUM's.
+# The first line of CoNLL-2012 and OntoGUM columns.
 _BEGINNING = re.compile(r"# ?begin document\b")
 
 FORMS = (FileForm.CONLL2012, FileForm.CONLLU)
-WANTED = "CoNLL-2012 columns or CoNLL-U (.conllu) with Entity="
+EXPECTED = "CoNLL-2012 columns or CoNLL-U (.conllu) with Entity="
 
 
 @dataclass(frozen=True, kw_only=True)
 class CoreferenceSettings:
-    """The network's widths and bounds, and which documents are read."""
+    """The sizes and limits of the network, and which documents are read."""
 
     hidden_dim: int = 100
-    """One direction of an LSTM layer."""
+    """Per LSTM direction."""
     num_layers: int = 1
     span_dim: int = 150
     scorer_dim: int = 150
-    """The hidden layers that score mentions and pairs of them."""
+    """Width of the hidden layers that score mentions and pairs of mentions."""
     max_span_tokens: int = 10
-    """A longer mention cannot be found; in OntoGUM and LitBank 2 in 100 are."""
+    """Longer mentions cannot be found; in OntoGUM and LitBank these are 2 %."""
     spans_per_token: float = 0.4
-    """How many spans, by the tokens of a document, are taken for possible mentions."""
+    """The number of spans kept as possible mentions, per token of the document."""
     allows_crossing: bool = False
-    """Whether these may overlap in part."""
+    """Whether kept spans may partially overlap."""
     max_antecedents: int = 50
     max_train_sentences: int = 50
-    """Of a longer document, training takes this many sentences, others each time."""
+    """Training uses this many sentences of a longer document, different ones each time."""
     mention_weight: float = 0.2
-    """What telling mentions from other spans counts in the loss; 0 trains as the paper does."""
+    """Weight of the loss for recognizing mentions; 0 trains as in the paper."""
     max_hidden_share: float = 0.05
-    """Documents where more of the words are "_" are left out; 1 keeps them all."""
+    """Documents with a larger share of "_" words are skipped; 1 keeps them all."""
     dropout: float = 0.3
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be."""
+        """Check all values."""
         for name in ("hidden_dim", "span_dim", "scorer_dim"):
             check_range(f"task.{name}", getattr(self, name), 1, MAX_DIM)
         check_range("task.num_layers", self.num_layers, 1, 100)
@@ -77,28 +77,28 @@ class CoreferenceSettings:
 
 
 class CoreferenceTask:
-    """Reads documents, predicts clusters of (start, end); clusters of one mention do not count."""
+    """Reads documents and predicts clusters of (start, end), each of at least two mentions."""
 
     name = "coreference"
     main_score = "f1"
-    max_batch_size = 1  # a network reads all sentences of a document, and no others
+    max_batch_size = 1  # the network reads one whole document at a time
 
     def __init__(self, settings: CoreferenceSettings) -> None:
         self.settings = settings
 
-    @reads(*FORMS, wanted=WANTED)
+    @reads(*FORMS, expected=EXPECTED)
     def read(self, path: Path) -> Iterator[ClusteredDocument]:
-        """Yield the documents of a file, or of a folder's files in the order of their names."""
+        """Yield the documents of a file, or of a folder's files in alphabetical order."""
         documents = chain.from_iterable(map(read_documents, _list_files(path)))
         most = self.settings.max_hidden_share
-        # A file may have none: OntoGUM has one a document, some of them hidden.
+        # A file may have none: OntoGUM has one file per document, and some have hidden words.
         return (document for document in documents if document.hidden_share <= most)
 
     read_training = read
 
-    @reads(*FORMS, wanted=f"text, or {WANTED}", takes_text=True)
+    @reads(*FORMS, expected=f"text, or {EXPECTED}", takes_text=True)
     def read_unlabelled(self, path: Path) -> Iterator[ClusteredDocument]:
-        """Yield documents to predict on, from the same forms or plain text."""
+        """Yield documents to predict on, from the same formats or plain text."""
         for file in _list_files(path):
             if _has_columns(file):
                 yield from read_documents(file, reads_clusters=False)
@@ -106,7 +106,7 @@ class CoreferenceTask:
                 yield from _read_text(file)
 
     def parse(self, given: Any) -> ClusteredDocument:
-        """Take a document as a string, as a list of tokenized sentences, or as an example."""
+        """Return an example from a string or a list of tokenized sentences, or unchanged."""
         if isinstance(given, ClusteredDocument):
             return given
         sentences: list[list[str] | None] = []
@@ -115,13 +115,13 @@ class CoreferenceTask:
         elif is_list(given) and all(map(is_list, given)):
             sentences = [take_tokens(sentence) for sentence in given]
         if not sentences or None in sentences:
-            wanted = "a document: a string that is not blank, or a list of sentences in tokens"
-            raise refuse_input(given, task=self.name, wanted=wanted)
+            expected = "a document: a string that is not blank, or a list of tokenized sentences"
+            raise refuse_input(given, task=self.name, expected=expected)
         spoken = tuple(SpokenSentence(tokens=tuple(s or ()), speaker=None) for s in sentences)
         return ClusteredDocument(name="", sentences=spoken, clusters=())
 
     def count_tokens(self, example: ClusteredDocument) -> int:
-        """Return how long a document is."""
+        """Return the length of the document."""
         return len(example.tokens)
 
     def find_sentences(self, examples: Sequence[ClusteredDocument]) -> tuple[Sentences, ...]:
@@ -129,17 +129,17 @@ class CoreferenceTask:
         return ([sentence.tokens for document in examples for sentence in document.sentences],)
 
     def find_labels(self, examples: Iterable[ClusteredDocument]) -> Labels:
-        """Return none: clusters are no list to choose from; but some there must be."""
-        load_assignment()  # here, as whoever predicts needs no scores, and who trains does
+        """Return no labels, but check that there are clusters to learn from."""
+        load_assignment()  # here, because training needs scores and prediction does not
         if not any(document.clusters for document in examples):
             raise DataError(
                 "no training document has a cluster of mentions, so there is nothing to learn; "
-                "give files that have them, in the last column or as Entity="
+                "give files with clusters, in the last column or as Entity="
             )
         return ()
 
     def list_labels(self, example: ClusteredDocument) -> tuple[str, ...]:  # noqa: ARG002
-        """Return none: clusters have no names."""
+        """Return no labels: clusters have no names."""
         return ()
 
     def locate(self, example: ClusteredDocument) -> str:
@@ -149,7 +149,7 @@ class CoreferenceTask:
     def build(self, tokens: TokenInput, *, labels: Labels) -> SpanRanker:  # noqa: ARG002
         """Return an untrained network."""
         settings = asdict(self.settings)
-        del settings["max_hidden_share"]  # which is about reading
+        del settings["max_hidden_share"]  # only for reading
         return SpanRanker(tokens=tokens, **settings)
 
     def prepare(
@@ -161,7 +161,7 @@ class CoreferenceTask:
     ) -> DocumentFeatures:
         """Return the features of one document."""
         if len(examples) != 1:
-            raise ValueError(f"a batch of coreference has one document, got {len(examples)}")
+            raise ValueError(f"expected one document per batch, got {len(examples)}")
         (document,) = examples
         gold = [
             (mention, number)
@@ -179,7 +179,7 @@ class CoreferenceTask:
     def score(
         self, examples: Sequence[ClusteredDocument], predictions: Sequence[Clusters]
     ) -> Scores:
-        """Return F1 in percent: of MUC, B-cubed and CEAF, of their mean, and of mentions."""
+        """Return F1 in percent: MUC, B-cubed, CEAF, their mean, and mentions."""
         score = CoreferenceScore()
         for document, clusters in zip(examples, predictions, strict=True):
             score += score_clusters(document.clusters, clusters, keep_singletons=False)
@@ -192,11 +192,11 @@ class CoreferenceTask:
         }
 
     def score_constant(self, examples: Sequence[ClusteredDocument]) -> float:  # noqa: ARG002
-        """Return 0: who finds no mention has no F1."""
+        """Return 0: without mentions, F1 is 0."""
         return 0.0
 
     def to_json(self, example: ClusteredDocument, prediction: Clusters) -> dict[str, Any]:
-        """Return clusters beside the document's tokens, and the text of each mention."""
+        """Return the document's tokens, its clusters, and the text of each mention."""
         tokens = example.tokens
         return {
             "name": example.name,
@@ -214,17 +214,17 @@ def _number_speakers(sentences: Iterable[SpokenSentence]) -> list[int]:
 
 
 def _list_files(path: Path) -> list[Path]:
-    """Return a file, or the files of a folder: OntoGUM and LitBank have one for each document."""
+    """Return a file, or the files of a folder: OntoGUM and LitBank have one file per document."""
     if not path.is_dir():
         return [path]
     files = sorted(file for file in path.iterdir() if file.is_file() and file.name[0] != ".")
     if not files:
-        raise DataError(f"the folder {path} has no files; give one that has documents")
+        raise DataError(f"the folder {path} has no files; give one with documents")
     return files
 
 
 def _has_columns(path: Path) -> bool:
-    """Tell from names such as a.conllu, a.v4_gold_conll and a.conll.gz, or from the first line."""
+    """Decide by names such as a.conllu, a.v4_gold_conll and a.conll.gz, or by the first line."""
     if any(suffix.lower().endswith(("conll", "conllu")) for suffix in path.suffixes):
         return True
     first = next((line for _, line in read_lines(path) if line.strip()), "")
@@ -232,7 +232,7 @@ def _has_columns(path: Path) -> bool:
 
 
 def _read_text(path: Path) -> Iterator[ClusteredDocument]:
-    """Yield the documents of plain text, which blank lines separate."""
+    """Yield the documents of plain text, separated by blank lines."""
     complaint = f"{path} has no text; give sentences, with a blank line between documents"
     return refuse_none(_split_documents(path), complaint=complaint)
 

@@ -1,4 +1,4 @@
-"""Pairs of texts with a label each, by ESIM: whether one entails the other, and users' own."""
+"""Classify pairs of texts with ESIM: entailment, and users' own labeled pairs."""
 
 from collections.abc import Iterable, Iterator
 from functools import partial
@@ -14,16 +14,16 @@ from elmore.tasks.networks.esim import ESIM
 from elmore.tasks.networks.label_choice import Probabilities
 from elmore.tasks.task import Labels
 
-WANTED = "a table: two texts and their label per line, with tabs between them"
+EXPECTED = "a table: two texts and their label per line, separated by tabs"
 
 
 class PairTask:
-    """Which of a user's labels a pair has; the order of its texts matters."""
+    """Predicts which of the user's labels a pair has; the order of its texts matters."""
 
     name = "pairs"
     main_score = "accuracy"
     known_labels: Labels | None = None
-    """All there may be; None for any."""
+    """The allowed labels; None for any."""
 
     def __init__(self, settings: TextSettings | None = None) -> None:
         self.settings = settings or TextSettings()
@@ -36,26 +36,26 @@ class PairTask:
     score = staticmethod(classes.score)
     score_constant = staticmethod(classes.score_constant)
 
-    @reads(FileForm.TABLE, wanted=WANTED)
+    @reads(FileForm.TABLE, expected=EXPECTED)
     def read(self, path: Path) -> Iterator[ClassExample]:
-        """Yield the pairs of a table; those labelled '-' are left out."""
+        """Yield the pairs of a table; those with the label '-' are skipped."""
         for row in read_pairs(path, labels=self.known_labels):
             yield self._split(row.premise, row.hypothesis, label=row.label)
 
     read_training = read
 
-    @reads(FileForm.TABLE, wanted=WANTED)
+    @reads(FileForm.TABLE, expected=EXPECTED)
     def read_unlabelled(self, path: Path) -> Iterator[ClassExample]:
-        """Yield the pairs of a table, whatever their labels and if it has none."""
+        """Yield the pairs of a table with or without labels, which are ignored."""
         for texts in read_bare_pairs(path):
             yield self._split(*texts, label=None)
 
     def parse(self, given: Any) -> ClassExample:
-        """Take a pair of strings, or an example."""
+        """Return an example from a pair of strings, or an example unchanged."""
         return classes.parse_pair(given, task=self.name, split=partial(self._split, label=None))
 
     def find_labels(self, examples: Iterable[ClassExample]) -> Labels:
-        """Return the labels that occur: in the order in which they are known, or the alphabet's."""
+        """Return the labels that occur, in the order of `known_labels` or alphabetically."""
         found = classes.find_labels(examples)
         return tuple(label for label in self.known_labels or found if label in found)
 
@@ -69,7 +69,7 @@ class PairTask:
         )
 
     def to_json(self, example: ClassExample, prediction: Probabilities) -> dict[str, Any]:
-        """Return the pair as it was written, and its label."""
+        """Return the original pair and its label."""
         return _show_pair(example, prediction)
 
     def _split(self, *texts: str, label: str | None) -> ClassExample:
@@ -82,9 +82,9 @@ class PairTask:
 
 
 class EntailmentTask(PairTask):
-    """Whether a premise entails a hypothesis, contradicts it, or neither (SNLI).
+    """Predicts whether a premise entails a hypothesis, contradicts it, or neither (SNLI).
 
-    The paper's hidden_dim is 300, its dropout 0.5.
+    The paper uses hidden_dim 300 and dropout 0.5.
     """
 
     name = "entailment"

@@ -1,11 +1,11 @@
-"""Names of people, places and other entities in a text (CoNLL-2003; Lample et al., 2016).
+"""Named entity recognition: people, places and others (CoNLL-2003; Lample et al., 2016).
 
-Files mark entities by tags in one scheme or another (IOB1, IOB2, BIOES, BILOU). What is learned are
-the spans, written in a scheme of our choice; what is predicted is written as the training data is.
+Files tag entities in one of several schemes (IOB1, IOB2, BIOES, BILOU). The network learns the
+spans in a scheme of our choice, and predictions are written in the scheme of the training data.
 
-Real data has slips, tags that its scheme does not allow. They are read as conlleval reads them, in
-training and in scores alike: what has a type is part of an entity, and one ends where the next tag
-begins another, has another type or none. So the gold spans are those that conlleval counts.
+Real data has errors: tags that its scheme does not allow. Training and scores both read them as
+conlleval does: a tag with a type is part of an entity, which ends where the next tag begins another
+one, has another type or none. So the gold spans are those that conlleval counts.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -43,37 +43,39 @@ from elmore.tasks.task import Labels, Scores, Sentences
 from elmore.text.language import Language
 
 FORMS = (FileForm.COLUMNS,)
-WANTED = "columns: one token per line, its tag (such as B-PER) last, a blank line between sentences"
+EXPECTED = (
+    "columns: one token per line, its tag (such as B-PER) last, a blank line between sentences"
+)
 _LEARNED_SCHEMES = (TagScheme.IOB2, TagScheme.BIOES)
 
 
 @dataclass(frozen=True, kw_only=True)
 class EntitySettings:
-    """Where the tags are, and the network's widths; the paper has 2 layers of 200."""
+    """The column of the tags, and the size of the network; the paper has 2 layers of 200."""
 
     column: str | int = LAST_COLUMN
     """The number of the tags' column, from 2, or "last"."""
     is_numbered: bool | None = None
-    """Each token is a character followed by its place in its word, as in Weibo NER.
+    """Whether each token is a character followed by its position in its word, as in Weibo NER.
 
-    Without it, a file is looked at.
+    By default, this is guessed from the file.
     """
     scheme: TagScheme | None = None
-    """In which predictions are written. Without it, that of the training data."""
+    """The scheme of predictions; by default that of the training data."""
     learned_scheme: TagScheme = TagScheme.BIOES
-    """In which spans are learned: bioes or iob2."""
+    """The scheme in which spans are learned: bioes or iob2."""
     hidden_dim: int = 100
-    """One direction of a layer."""
+    """Per LSTM direction."""
     num_layers: int = 1
     dropout: float = 0.5
     uses_crf: bool = True
     text_form: UntaggedForm = UntaggedForm.AUTO
-    """Of files to predict on."""
+    """The format of files to predict on."""
     language: Language = Language.EN
-    """How raw text is split, and whether spaces are put between the tokens of an entity."""
+    """For splitting raw text, and for joining the tokens of an entity with or without spaces."""
 
     def __post_init__(self) -> None:
-        """Take strings from TOML, and refuse what cannot be."""
+        """Convert strings from TOML, and check all values."""
         check_tagger_settings(self)
         if self.scheme is not None:
             object.__setattr__(self, "scheme", read_choice("task.scheme", self.scheme, TagScheme))
@@ -86,7 +88,7 @@ class EntitySettings:
 
 
 class EntityTask:
-    """Reads columns, predicts tags in the scheme of the training data."""
+    """Reads columns and predicts tags in the scheme of the training data."""
 
     name = "entities"
     main_score = "f1"
@@ -94,7 +96,7 @@ class EntityTask:
     def __init__(self, settings: EntitySettings) -> None:
         self.settings = settings
 
-    @reads(*FORMS, wanted=WANTED)
+    @reads(*FORMS, expected=EXPECTED)
     def read(self, path: Path) -> Iterator[TaggedSentence]:
         """Yield a file's sentences with their tags."""
         column = resolve_column(path, self.settings.column)
@@ -104,7 +106,7 @@ class EntityTask:
 
     read_training = read
 
-    @reads(*FORMS, FileForm.CONLLU, wanted=f"text, or {WANTED}", takes_text=True)
+    @reads(*FORMS, FileForm.CONLLU, expected=f"text, or {EXPECTED}", takes_text=True)
     def read_unlabelled(self, path: Path) -> Iterator[TaggedSentence]:
         """Yield the sentences of a text or of columns, without tags."""
         return read_untagged(
@@ -115,7 +117,7 @@ class EntityTask:
         )
 
     def parse(self, given: Any) -> TaggedSentence:
-        """Take a sentence as a string, as a list of tokens, or as an example."""
+        """Return an example from a string or a list of tokens, or an example unchanged."""
         return parse_sentence(given, task=self.name, language=self.settings.language)
 
     def count_tokens(self, example: TaggedSentence) -> int:
@@ -127,11 +129,11 @@ class EntityTask:
         return ([example.tokens for example in examples],)
 
     def find_labels(self, examples: Iterable[TaggedSentence]) -> Labels:
-        """Return the scheme of the tags and then the types of entities, sorted: tags are both."""
+        """Return the scheme of the tags, followed by the sorted types of entities."""
         types: set[str] = set()
         tags = _note_types(examples, types)
         scheme = self.settings.scheme or guess_scheme_of(tags, name="the data")
-        for _ in tags:  # where nothing was to be guessed
+        for _ in tags:  # collect the types even if no scheme was guessed
             pass
         return (str(scheme), *sorted(types))
 
@@ -144,7 +146,7 @@ class EntityTask:
         return locate_sentence(example)
 
     def build(self, tokens: TokenInput, *, labels: Labels) -> Tagger:
-        """Return an untrained tagger, whose steps follow the scheme that is learned."""
+        """Return an untrained tagger whose transitions follow the learned scheme."""
         scheme = TagScheme(labels[0])
         learned = self._list_learned(labels)
         return Tagger(
@@ -161,7 +163,7 @@ class EntityTask:
     def prepare(
         self, examples: Sequence[TaggedSentence], *, labels: Labels, with_gold: bool
     ) -> TagFeatures:
-        """Return the tags that are learned, by their numbers."""
+        """Return the numbers of the gold tags in the learned scheme, if `with_gold`."""
         if not with_gold:
             return TagFeatures(gold=None)
         tags = [_rewrite(example.tags, self.settings.learned_scheme) for example in examples]
@@ -172,7 +174,7 @@ class EntityTask:
         return score_spans_of(zip(examples, predictions, strict=True))
 
     def score_constant(self, examples: Sequence[TaggedSentence]) -> float:  # noqa: ARG002
-        """Return 0: who finds no entity has no F1."""
+        """Return 0: without entities, F1 is 0."""
         return 0.0
 
     def to_json(self, example: TaggedSentence, prediction: Tags) -> dict[str, Any]:
@@ -201,7 +203,7 @@ class EntityTask:
 
 
 def _join(tokens: Sequence[str], *, is_chinese: bool | None) -> str:
-    """Write tokens as a text; of single characters, one of them Chinese, none is a word."""
+    """Join tokens to a text, without spaces if they are Chinese characters."""
     are_characters = all(len(token) == 1 for token in tokens) and any(map(is_han, tokens))
     return ("" if is_chinese or are_characters else " ").join(tokens)
 
@@ -213,12 +215,12 @@ def _rewrite(tags: Sequence[str], scheme: TagScheme) -> Tags:
 def _note_types(
     examples: Iterable[TaggedSentence], types: set[str]
 ) -> Iterator[tuple[Tags, NamePlace]]:
-    """Yield the tags of each sentence and where they are, and add the types of its entities."""
+    """Yield the tags of each sentence and their positions; add its entity types to `types`."""
     for example in examples:
         types.update(span.type for span in read_spans(example.tags))
         yield example.tags, example.name_place
     if not types:
         raise DataError(
-            "the training data has no entity: all its tags are O; check that task.column is the "
-            "column of the entities' tags"
+            "the training data has no entity: all its tags are O; set task.column to the column of "
+            "the entity tags"
         )

@@ -1,4 +1,4 @@
-"""Examples to predict on that a Python caller gives as plain strings and lists."""
+"""Examples to predict on that are given in Python as plain strings and lists."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -10,7 +10,7 @@ from elmore.text.tokens import split_tokens
 
 
 def check_iterable(examples: Any) -> Iterable[Any]:
-    """Return `examples`; refuse a single text or mapping, and what is no list at all."""
+    """Return `examples`; refuse a single text or mapping, and anything that is not iterable."""
     if isinstance(examples, str | bytes | Mapping):
         raise DataError(
             f"predict takes a list of examples, got one {_name_type(examples)} "
@@ -24,10 +24,10 @@ def check_iterable(examples: Any) -> Iterable[Any]:
     return examples
 
 
-def refuse_input(given: Any, *, task: str, wanted: str) -> DataError:
-    """Return the error for an example that the task cannot read; `wanted` says what it can."""
+def refuse_input(given: Any, *, task: str, expected: str) -> DataError:
+    """Return the error for an invalid example; `expected` describes a valid one."""
     return DataError(
-        f"an example of {task} must be {wanted}, got {_name_type(given)} ({_shorten(given)}); "
+        f"an example of {task} must be {expected}, got {_name_type(given)} ({_shorten(given)}); "
         "for a file, give model.read(path)"
     )
 
@@ -42,12 +42,12 @@ def take_tokens(given: Any, *, language: Language = Language.EN) -> list[str] | 
 
 
 def is_list(given: Any) -> bool:
-    """Tell whether it is a list or tuple, and no text."""
+    """Return whether `given` is a sequence but not a string."""
     return isinstance(given, Sequence) and not isinstance(given, str | bytes)
 
 
 def is_text(given: Any) -> bool:
-    """Tell whether it is a string with something in it."""
+    """Return whether `given` is a string that is not blank."""
     return isinstance(given, str) and bool(given.strip())
 
 

@@ -1,4 +1,4 @@
-"""Questions about a passage that has the answer (SQuAD 1.1): read, prepared, scored, written."""
+"""Question answering: find the answer to a question in a passage (SQuAD 1.1)."""
 
 import json
 import math
@@ -29,35 +29,35 @@ from elmore.tasks.task import Labels, Scores, Sentences
 from elmore.text.sentences import split_sentences
 from elmore.text.tokens import split_tokens
 
-WANTED = "SQuAD's JSON: one document with articles under 'data'"
+EXPECTED = "SQuAD's JSON: one document with articles under 'data'"
 
 
 class GoldPlaces(StrEnum):
-    """Where an answer counts as right in training."""
+    """Which spans count as gold answers in training."""
 
     GIVEN = "given"
-    """Where the data says it is."""
+    """The annotated spans."""
     ANYWHERE = "anywhere"
-    """Wherever the passage has the same tokens: for data whose places are not to be trusted."""
+    """All spans with the same tokens, for data with unreliable offsets."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class QuestionSettings:
-    """The network's size, and what it reads."""
+    """The size of the network, and the limits of its input."""
 
     hidden_dim: int = 64
-    """Of each direction of each LSTM."""
+    """Per LSTM direction."""
     dropout: float = 0.2
     max_answer_tokens: int = 17
-    """Of answers found; those to learn from may be longer."""
+    """For predicted answers; answers in training may be longer."""
     max_passage_tokens: int = 300
-    """Where a passage is cut in training; never to find answers in it."""
+    """Passages are truncated to this length in training only."""
     max_question_tokens: int = 50
-    """Where a question is cut, always."""
+    """Questions are always truncated to this length."""
     gold_places: GoldPlaces = GoldPlaces.GIVEN
 
     def __post_init__(self) -> None:
-        """Take strings from TOML, and refuse what cannot be."""
+        """Convert strings from TOML, and check all values."""
         places = read_choice("task.gold_places", self.gold_places, GoldPlaces)
         object.__setattr__(self, "gold_places", places)
         check_range("task.hidden_dim", self.hidden_dim, 1, MAX_DIM)
@@ -68,37 +68,37 @@ class QuestionSettings:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Passage:
-    """A text that several examples ask about; they share it, so that they are small."""
+    """The text of one or more questions, which share it to save memory."""
 
     text: str
     tokens: tuple[str, ...]
 
     def cut(self, max_tokens: int) -> "Passage":
-        """Return its beginning; itself if it is no longer."""
+        """Return the first `max_tokens` tokens, or the passage itself if it is not longer."""
         is_long = len(self.tokens) > max_tokens
         return replace(self, tokens=self.tokens[:max_tokens]) if is_long else self
 
     def locate(self, start: int, end: int) -> Span:
-        """Return where the text has tokens[start:end]: its characters, spaces included."""
-        # Found anew each time: kept, offsets would take more memory than all else of an example.
+        """Return the character span of tokens[start:end] in the text."""
+        # Not stored, because offsets would take more memory than the rest of an example.
         offsets = find_offsets(self.text, self.tokens[:end])
         return offsets[start][0], offsets[-1][1]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class QuestionExample:
-    """A question, its passage, and the answers people gave."""
+    """A question, its passage and its gold answers."""
 
     name: str
     text: str
     tokens: tuple[str, ...]
     passage: Passage
     answers: tuple[str, ...]  # as written
-    spans: tuple[Span, ...]  # those that the passage has, as tokens[start:end]; each once
+    spans: tuple[Span, ...]  # distinct tokens[start:end] of the answers found in the passage
 
 
 class QuestionTask:
-    """Finds answers by attention flow and self-attention (see `AnswerFinder`)."""
+    """Finds answers with attention flow and self-attention (see `AnswerFinder`)."""
 
     name = "questions"
     main_score = "f1"
@@ -106,19 +106,19 @@ class QuestionTask:
     def __init__(self, settings: QuestionSettings | None = None) -> None:
         self.settings = settings or QuestionSettings()
 
-    @reads(FileForm.JSON, wanted=WANTED)
+    @reads(FileForm.JSON, expected=EXPECTED)
     def read(self, path: Path) -> Iterator[QuestionExample]:
-        """Yield the questions of a file of SQuAD 1.1's JSON."""
+        """Yield the questions of a file in SQuAD 1.1's JSON format."""
         return self._make_examples(read_paragraphs(path))
 
-    @reads(FileForm.JSON, wanted=WANTED)
+    @reads(FileForm.JSON, expected=EXPECTED)
     def read_unlabelled(self, path: Path) -> Iterator[QuestionExample]:
-        """Yield the questions of the same JSON, which needs no answers."""
+        """Yield the questions of a file in the same format, with or without answers."""
         return self._make_examples(read_paragraphs(path, needs_answers=False))
 
-    @reads(FileForm.JSON, wanted=WANTED)
+    @reads(FileForm.JSON, expected=EXPECTED)
     def read_training(self, path: Path) -> Iterator[QuestionExample]:
-        """Yield questions of passages that are cut if they are long."""
+        """Yield questions with truncated passages."""
         most = self.settings.max_passage_tokens
         complaint = (
             f"{path}: no question has an answer within the first {most} tokens of its passage, so "
@@ -128,14 +128,14 @@ class QuestionTask:
         return refuse_none(cut_passages(examples, max_tokens=most), complaint=complaint)
 
     def parse(self, given: Any) -> QuestionExample:
-        """Take a mapping with a question and its context, or an example."""
+        """Return an example from a mapping with question and context, or an example unchanged."""
         if isinstance(given, QuestionExample):
             return given
         found = given if isinstance(given, Mapping) else {}
         question, context = found.get("question", ""), found.get("context", "")
         if not (is_text(question) and is_text(context)):
-            wanted = "a dict with two texts, {'question': ..., 'context': ...}"
-            raise refuse_input(given, task=self.name, wanted=wanted)
+            expected = "a dict with two texts, {'question': ..., 'context': ...}"
+            raise refuse_input(given, task=self.name, expected=expected)
         tokens = split_tokens(question.strip())[: self.settings.max_question_tokens]
         sentences = map(split_tokens, split_sentences(context))
         return QuestionExample(
@@ -148,7 +148,7 @@ class QuestionTask:
         )
 
     def count_tokens(self, example: QuestionExample) -> int:
-        """Return the passage's length, beside which questions are short."""
+        """Return the length of the passage; questions are short in comparison."""
         return len(example.passage.tokens)
 
     def find_sentences(self, examples: Sequence[QuestionExample]) -> tuple[Sentences, ...]:
@@ -159,11 +159,11 @@ class QuestionTask:
         )
 
     def find_labels(self, examples: Iterable[QuestionExample]) -> Labels:  # noqa: ARG002
-        """Return none: what is predicted is a part of the passage."""
+        """Return no labels: answers are spans of the passage."""
         return ()
 
     def list_labels(self, example: QuestionExample) -> tuple[str, ...]:  # noqa: ARG002
-        """Return none: answers are parts of the passage."""
+        """Return no labels: answers are spans of the passage."""
         return ()
 
     def locate(self, example: QuestionExample) -> str:
@@ -186,15 +186,15 @@ class QuestionTask:
         labels: Labels = (),  # noqa: ARG002
         with_gold: bool,
     ) -> GoldSpans:
-        """Return where the answers are, if that may be known."""
+        """Return the spans of the gold answers, if `with_gold`."""
         if not with_gold:
             return GoldSpans(edges=None)
         spans = [self._find_gold(example) for example in examples]
         num_spans = max(1, *(len(each) for each in spans))
         edges = torch.full((len(examples), num_spans, 2), NO_SPAN)
         for row, each in enumerate(spans):
-            for place, (start, end) in enumerate(each):
-                edges[row, place] = torch.tensor([start, end - 1])
+            for column, (start, end) in enumerate(each):
+                edges[row, column] = torch.tensor([start, end - 1])
         return GoldSpans(edges=edges)
 
     def score(
@@ -205,18 +205,18 @@ class QuestionTask:
         for example, found in zip(examples, predictions, strict=True):
             if not example.answers:
                 raise DataError(
-                    f"question {example.name!r} has no gold answer to compare with; give a file "
-                    "whose questions have answers to score them"
+                    f"question {example.name!r} has no gold answer, so it cannot be scored; give a "
+                    "file with answers"
                 )
             total += score_answer(example.answers, cut_answer(example, found))
         return {"exact": total.exact_percent, "f1": total.f1_percent}
 
     def score_constant(self, examples: Sequence[QuestionExample]) -> float:  # noqa: ARG002
-        """Return 0: no span is right for many questions."""
+        """Return 0: no single span answers many questions."""
         return 0.0
 
     def to_json(self, example: QuestionExample, prediction: FoundSpan) -> dict[str, Any]:
-        """Return an answer; `start` and `end` are characters of the passage's text."""
+        """Return an answer; `start` and `end` are character offsets in the passage's text."""
         start, end = example.passage.locate(prediction.start, prediction.end)
         return {
             "id": example.name,
@@ -245,20 +245,20 @@ class QuestionTask:
         if self.settings.gold_places is GoldPlaces.GIVEN:
             return list(example.spans)
         tokens = example.passage.tokens
-        alike = (place for span in example.spans for place in find_alike(tokens, span))
+        alike = (found for span in example.spans for found in find_alike(tokens, span))
         return list(dict.fromkeys(alike))
 
 
 def _check_answers(path: Path, paragraphs: Iterable[Paragraph]) -> Iterator[Paragraph]:
-    """Pass paragraphs on; at their end, tell of answers that are not where the file says."""
+    """Yield the paragraphs; at the end, warn about answers that are not at their offsets."""
     fits: Counter[Fit] = Counter()
     for paragraph in paragraphs:
         fits += count_fits([paragraph])
         yield paragraph
     problems = {
-        Fit.MOVED: "with an answer_start that is elsewhere or inside of a word (the nearest place "
-        "is taken)",
-        Fit.MISSING: "not in their passage (they are not learned from)",
+        Fit.MOVED: "with a wrong answer_start or one inside a word (the nearest occurrence is "
+        "used)",
+        Fit.MISSING: "not in their passage (not used in training)",
     }
     found = [f"{fits[fit]:,} {problem}" for fit, problem in problems.items() if fits[fit]]
     if found:
@@ -272,10 +272,10 @@ def _check_answers(path: Path, paragraphs: Iterable[Paragraph]) -> Iterator[Para
 def cut_passages(
     examples: Iterable[QuestionExample], *, max_tokens: int
 ) -> Iterator[QuestionExample]:
-    """Cut passages, and leave out questions whose answers are not in what remains."""
+    """Truncate passages, and skip questions whose answers are cut off."""
     whole: Passage | None = None
     for example in examples:
-        if example.passage is not whole:  # else its questions go on sharing what was cut
+        if example.passage is not whole:  # otherwise questions share the truncated passage
             whole = example.passage
             beginning = whole.cut(max_tokens)
         spans = tuple(span for span in example.spans if span[1] <= max_tokens)
@@ -284,22 +284,22 @@ def cut_passages(
 
 
 def find_alike(tokens: Sequence[str], span: Span) -> list[Span]:
-    """Return all spans that have the tokens of one.
+    """Return all spans that have the same tokens as `span`.
 
     >>> find_alike(["so", "be", "so", "be"], (0, 2))
     [(0, 2), (2, 4)]
     """
-    wanted = tokens[span[0] : span[1]]
-    places = range(len(tokens) - len(wanted) + 1)
+    phrase = tokens[span[0] : span[1]]
+    starts = range(len(tokens) - len(phrase) + 1)
     return [
-        (place, place + len(wanted))
-        for place in places
-        if tokens[place : place + len(wanted)] == wanted
+        (start, start + len(phrase))
+        for start in starts
+        if tokens[start : start + len(phrase)] == phrase
     ]
 
 
 def cut_answer(example: QuestionExample, found: FoundSpan) -> str:
-    """Return the answer as the passage has it."""
+    """Return the answer's text in the passage."""
     start, end = example.passage.locate(found.start, found.end)
     return example.passage.text[start:end]
 
@@ -315,9 +315,9 @@ def write_answers(
     try:
         path.write_text(json.dumps(answers, ensure_ascii=False) + "\n", encoding="utf-8")
     except OSError as error:
-        raise DataError(f"cannot write {path}: {error.strerror}; choose another place") from None
+        raise DataError(f"cannot write {path}: {error.strerror}; choose another path") from None
 
 
 def _share(tokens: Iterable[str]) -> tuple[str, ...]:
-    """Keep each distinct token once, however many passages have it."""
+    """Store each distinct token only once for all passages."""
     return tuple(intern(token) for token in tokens)

@@ -1,8 +1,8 @@
-"""Semantic roles: who did what to whom, of given predicates (He et al., 2017; PropBank).
+"""Semantic role labeling: who did what to whom, for given predicates (He et al., 2017).
 
 An example is one predicate of a sentence. Scores are those of srl-eval, the program of CoNLL-2005
-and CoNLL-2012: the parts of an argument in pieces (ARG1, and later C-ARG1) count as one argument
-that is right if all of its parts are, and the predicate itself (V, C-V) does not count.
+and CoNLL-2012: a discontinuous argument (ARG1, and later C-ARG1) counts as one, correct if all its
+parts are, and the predicate itself (V, C-V) does not count.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -32,23 +32,23 @@ Tags = tuple[str, ...]
 _CONTINUED = "C-"
 
 FORMS = (FileForm.JSON_LINES, FileForm.CONLL2012)
-WANTED = "JSON lines (.jsonl) with words and frames, or CoNLL-2012 columns"
+EXPECTED = "JSON lines (.jsonl) with words and frames, or CoNLL-2012 columns"
 
 
 @dataclass(frozen=True, kw_only=True)
 class RoleSettings:
-    """The tagger's size. He et al. have 8 layers of 300, and marks of 100."""
+    """The size of the tagger. He et al. have 8 layers of 300, and marks of 100."""
 
     hidden_dim: int = 128
     num_layers: int = 4
-    """The first reads to the right, the second to the left, and so on."""
+    """The first reads left to right, the second right to left, and so on."""
     mark_dim: int = 16
-    """Width of the vector that says whether a token is the predicate."""
+    """Width of the vector that marks the predicate."""
     dropout: float = 0.1
-    """Of what each layer gives, and of its recurrent weights."""
+    """On each layer's output and recurrent weights."""
 
     def __post_init__(self) -> None:
-        """Refuse what no network can be built from."""
+        """Check all values."""
         check_range("task.hidden_dim", self.hidden_dim, 1, MAX_DIM)
         check_range("task.num_layers", self.num_layers, 1, 100)
         check_range("task.mark_dim", self.mark_dim, 1, MAX_DIM)
@@ -56,7 +56,7 @@ class RoleSettings:
 
 
 class RoleTask:
-    """The arguments of each predicate, as BIO tags."""
+    """Predicts the arguments of each predicate as BIO tags."""
 
     name = "roles"
     main_score = "f1"
@@ -64,30 +64,30 @@ class RoleTask:
     def __init__(self, settings: RoleSettings) -> None:
         self.settings = settings
 
-    @reads(*FORMS, wanted=WANTED)
+    @reads(*FORMS, expected=EXPECTED)
     def read(self, path: Path) -> Iterator[RoleExample]:
-        """Yield an example a predicate, of JSON lines (.jsonl) or columns of CoNLL-2012."""
+        """Yield one example per predicate, from JSON lines (.jsonl) or CoNLL-2012 columns."""
         return read_roles(path)
 
     read_training = read
 
-    @reads(*FORMS, wanted=WANTED)
+    @reads(*FORMS, expected=EXPECTED)
     def read_unlabelled(self, path: Path) -> Iterator[RoleExample]:
-        """Yield an example a predicate; arguments may be there or not."""
+        """Yield one example per predicate; arguments are optional and ignored."""
         return read_predicates(path)
 
     def parse(self, given: Any) -> RoleExample:
-        """Take a sentence and the place of its predicate, or an example."""
+        """Return an example from a sentence and the index of its predicate, or unchanged."""
         if isinstance(given, RoleExample):
             return given
         is_pair = is_list(given) and len(given) == 2 and type(given[1]) is int
         tokens = take_tokens(given[0]) if is_pair else None
         if tokens is None or not 0 <= given[1] < len(tokens):
-            wanted = (
-                "a sentence and the place of its predicate among the tokens, from 0, such as "
+            expected = (
+                "a sentence and the index of its predicate among the tokens, from 0, such as "
                 "(['Cats', 'chase', 'mice'], 1)"
             )
-            raise refuse_input(given, task=self.name, wanted=wanted)
+            raise refuse_input(given, task=self.name, expected=expected)
         return RoleExample(tokens=tuple(tokens), predicate=given[1], lemma="", sense="", tags=())
 
     def count_tokens(self, example: RoleExample) -> int:
@@ -95,16 +95,16 @@ class RoleTask:
         return len(example.tokens)
 
     def find_sentences(self, examples: Sequence[RoleExample]) -> tuple[Sentences, ...]:
-        """Return each example's sentence; predicates of one sentence have the same."""
+        """Return each example's sentence, repeated for each of its predicates."""
         return ([example.tokens for example in examples],)
 
     def find_labels(self, examples: Iterable[RoleExample]) -> Labels:
-        """Return the tags of training, O first: with it, any sentence can be tagged."""
+        """Return the tags in the training data, O first, so that any sentence can be tagged."""
         tags = {tag for example in examples for tag in example.tags} - {OUTSIDE}
         return (OUTSIDE, *sorted(tags))
 
     def list_labels(self, example: RoleExample) -> list[str]:
-        """Return the roles of its arguments, pieces counted one by one, and the predicate's."""
+        """Return the roles of all arguments, each part counted separately, and the predicate."""
         return [span.type for span in read_spans(example.tags)]
 
     def locate(self, example: RoleExample) -> str:
@@ -125,7 +125,7 @@ class RoleTask:
     def prepare(
         self, examples: Sequence[RoleExample], *, labels: Labels, with_gold: bool
     ) -> RoleFeatures:
-        """Return where the predicates are, and if asked, the right tags by their numbers."""
+        """Return the indices of the predicates, and with `with_gold` the numbers of gold tags."""
         predicates = torch.tensor([example.predicate for example in examples])
         tags = [example.tags for example in examples] if with_gold else None
         return RoleFeatures(
@@ -149,11 +149,11 @@ class RoleTask:
         }
 
     def score_constant(self, examples: Sequence[RoleExample]) -> float:  # noqa: ARG002
-        """Return 0: who finds no argument has no F1."""
+        """Return 0: without arguments, F1 is 0."""
         return 0.0
 
     def to_json(self, example: RoleExample, prediction: Tags) -> dict[str, Any]:
-        """Return tokens, predicate and tags; and of the arguments, each piece."""
+        """Return tokens, predicate, tags and the parts of all arguments."""
         return {
             "tokens": list(example.tokens),
             "predicate": example.predicate,
@@ -172,9 +172,9 @@ class RoleTask:
 
 
 def read_arguments(tags: Sequence[str]) -> set[tuple[Span, ...]]:
-    """Return the arguments of a predicate, each as its parts, as srl-eval reads them.
+    """Return the arguments of a predicate, each as a tuple of parts, as srl-eval reads them.
 
-    A continuation belongs to the last argument of its role; without any, it is one itself.
+    A continuation belongs to the last argument with its role; without one, it is an argument.
 
     >>> read_arguments(["B-ARG1", "B-V", "O", "B-C-ARG1"])
     {(Span(start=0, end=1, type='ARG1'), Span(start=3, end=4, type='ARG1'))}

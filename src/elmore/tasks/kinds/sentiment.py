@@ -1,7 +1,7 @@
 """Sentiment of sentences: the Stanford Sentiment Treebank (Socher et al., 2013).
 
-In five classes (SST-5) or two, without neutral sentences (SST-2). What counts is the label of the
-whole sentence. Training may read phrases too, as McCann et al. (2017) do, who take those of four
+There are five classes (SST-5), or two without neutral sentences (SST-2). Scores use the labels of
+whole sentences. Training may use phrases too, as in McCann et al. (2017), who use those of four
 tokens or more.
 """
 
@@ -26,39 +26,39 @@ from elmore.tasks.networks.biattentive import BiattentiveClassifier
 from elmore.tasks.networks.label_choice import Probabilities
 from elmore.tasks.task import Labels
 
-# What the labels of trees are called; None is left out.
+# The names of the labels in trees; None is left out.
 _NAMES: dict[int, tuple[str | None, ...]] = {
     5: ("very negative", "negative", "neutral", "positive", "very positive"),
     2: ("negative", "negative", None, "positive", "positive"),
 }
 
-WANTED = "one tree per line, such as (3 (2 Very) (4 good))"
+EXPECTED = "one tree per line, such as (3 (2 Very) (4 good))"
 
 
 class Phrases(StrEnum):
-    """What is learned from."""
+    """The examples used in training."""
 
     ROOT = "root"
     """Sentences."""
     ALL = "all"
-    """Sentences and the phrases in them, some ten times as many."""
+    """Sentences and the phrases in them, about ten times as many."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SentimentSettings:
-    """The network's size, and what is read of a tree."""
+    """The size of the network, and what is read from a tree."""
 
     hidden_dim: int = 100
-    """Of one direction of an LSTM."""
+    """Per LSTM direction."""
     dropout: float = 0.3
     classes: int = 5
-    """5, or 2: negative and positive, of sentences and phrases that are not neutral."""
+    """5, or 2: negative and positive, without neutral sentences and phrases."""
     phrases: Phrases = Phrases.ROOT
     min_phrase_tokens: int = 4
-    """Shorter phrases are not learned from; sentences are, however short."""
+    """Shorter phrases are not used in training; whole sentences always are."""
 
     def __post_init__(self) -> None:
-        """Take strings from TOML, and refuse what cannot be."""
+        """Convert strings from TOML, and check all values."""
         object.__setattr__(self, "phrases", read_choice("task.phrases", self.phrases, Phrases))
         if self.classes not in _NAMES:
             raise ConfigError(f"task.classes is {self.classes!r:.60}; give 5 or 2")
@@ -68,7 +68,7 @@ class SentimentSettings:
 
 
 class SentimentTask:
-    """How good a sentence finds what it speaks of."""
+    """Predicts how positive or negative a sentence is."""
 
     name = "sentiment"
     main_score = "accuracy"
@@ -85,19 +85,19 @@ class SentimentTask:
     score = staticmethod(classes.score)
     score_constant = staticmethod(classes.score_constant)
 
-    @reads(FileForm.TREES, wanted=WANTED)
+    @reads(FileForm.TREES, expected=EXPECTED)
     def read(self, path: Path) -> Iterator[ClassExample]:
-        """Yield sentences, with their labels."""
+        """Yield sentences with their labels."""
         return self._read(path, phrases=Phrases.ROOT)
 
-    @reads(FileForm.TREES, wanted=WANTED)
+    @reads(FileForm.TREES, expected=EXPECTED)
     def read_training(self, path: Path) -> Iterator[ClassExample]:
-        """Yield sentences, each before its phrases if those are learned from too."""
+        """Yield sentences, each followed by its phrases if those are used in training."""
         return self._read(path, phrases=self.settings.phrases)
 
-    @reads(FileForm.TREES, FileForm.TABLE, wanted=f"text, or {WANTED}", takes_text=True)
+    @reads(FileForm.TREES, FileForm.TABLE, expected=f"text, or {EXPECTED}", takes_text=True)
     def read_unlabelled(self, path: Path) -> Iterator[ClassExample]:
-        """Yield the sentences of trees, whatever their labels, or of text with one a line."""
+        """Yield the sentences of trees, ignoring labels, or of text with one per line."""
         first = next((line for _, line in read_lines(path) if line.strip()), "")
         if TREE.match(first):
             for tree in read_trees(path):
@@ -107,7 +107,7 @@ class SentimentTask:
                 yield split_texts(text, label=None)
 
     def parse(self, given: Any) -> ClassExample:
-        """Take a text as a string, or an example."""
+        """Return an example from a string, or an example unchanged."""
         return classes.parse_text(given, task=self.name, split=partial(split_texts, label=None))
 
     def find_labels(self, examples: Iterable[ClassExample]) -> Labels:
@@ -125,7 +125,7 @@ class SentimentTask:
         )
 
     def to_json(self, example: ClassExample, prediction: Probabilities) -> dict[str, Any]:
-        """Return the text (of trees: their tokens) and its label."""
+        """Return the text (for trees, the joined tokens) and its label."""
         return {"text": example.texts[0], **classes.show(prediction)}
 
     def _read(self, path: Path, *, phrases: Phrases) -> Iterator[ClassExample]:

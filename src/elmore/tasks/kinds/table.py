@@ -1,4 +1,4 @@
-"""All tasks by name: a table to read, and to add to."""
+"""The table of all tasks by name; add new tasks here."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ from elmore.tasks.task import Task
 
 @dataclass(frozen=True, kw_only=True)
 class Kind:
-    """A kind of task, and what else it is called."""
+    """A task and its other names."""
 
     name: str
     task: Callable[[Any], Task]
@@ -54,7 +54,7 @@ KINDS = {
 
 
 def find_kind(name: str) -> Kind:
-    """Return a kind of task by any of its names, in any case."""
+    """Return a task by any of its names, ignoring case."""
     for kind in KINDS.values():
         if name.lower() in (kind.name, *kind.also):
             return kind

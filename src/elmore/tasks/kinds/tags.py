@@ -1,4 +1,4 @@
-"""Any tags, one a token: parts of speech from CoNLL-U, or a column; and what entities share."""
+"""Tagging: one tag per token, from CoNLL-U or a column; also the code shared with entities."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -24,35 +24,35 @@ from elmore.text.language import Language
 Tags = list[str]
 
 FORMS = (FileForm.COLUMNS, FileForm.CONLLU)
-WANTED = "CoNLL-U, or columns: one token per line with its tag, a blank line between sentences"
+EXPECTED = "CoNLL-U, or columns: one token per line with its tag, a blank line between sentences"
 LAST_COLUMN = "last"
 
 
 @dataclass(frozen=True, kw_only=True)
 class TagSettings:
-    """Where the tags are, and the network's widths."""
+    """The column of the tags, and the size of the network."""
 
     column: str | int = "upos"
-    """upos, xpos or deprel of CoNLL-U; else a column's number from 2, or "last"."""
+    """upos, xpos or deprel for CoNLL-U; otherwise a column's number from 2, or "last"."""
     scores_spans: bool = False
-    """The tags mark spans, such as chunks: score these too. To learn spans, see entities."""
+    """Also score spans, if the tags mark spans such as chunks. To learn spans, see entities."""
     hidden_dim: int = 100
-    """One direction of a layer."""
+    """Per LSTM direction."""
     num_layers: int = 1
     dropout: float = 0.5
     uses_crf: bool = False
     text_form: UntaggedForm = UntaggedForm.AUTO
-    """Of files to predict on."""
+    """The format of files to predict on."""
     language: Language = Language.EN
-    """How raw text is split."""
+    """For splitting raw text."""
 
     def __post_init__(self) -> None:
-        """Take strings from TOML, and refuse what cannot be."""
+        """Convert strings from TOML, and check all values."""
         check_tagger_settings(self)
 
 
 def check_tagger_settings(settings: Any) -> None:
-    """Check what all taggers' settings have, and make one type of what may be given as two."""
+    """Check the settings that all taggers share, and convert them to their types."""
     check_range("task.hidden_dim", settings.hidden_dim, 1, MAX_DIM)
     check_range("task.num_layers", settings.num_layers, 1, 100)
     check_share("task.dropout", settings.dropout)
@@ -64,14 +64,14 @@ def check_tagger_settings(settings: Any) -> None:
     is_position = column.isascii() and column.isdigit() and int(column) >= 2
     if not (is_position or column in (LAST_COLUMN, *CONLLU_COLUMNS)):
         raise ConfigError(
-            f"task.column is {column!r:.60}; give the number of the tags' column, from 2 (the "
-            f"token is column 1), or one of: {', '.join((LAST_COLUMN, *CONLLU_COLUMNS))}"
+            f"task.column is {column!r:.60}; give the number of the tags' column, from 2 (column 1 "
+            f"is the token), or one of: {', '.join((LAST_COLUMN, *CONLLU_COLUMNS))}"
         )
     object.__setattr__(settings, "column", column)
 
 
 class TagTask:
-    """The tags of training, each by itself or, with a CRF, by its neighbors too."""
+    """Predicts tags independently, or jointly with a CRF."""
 
     name = "tags"
     main_score = "accuracy"
@@ -79,7 +79,7 @@ class TagTask:
     def __init__(self, settings: TagSettings) -> None:
         self.settings = settings
 
-    @reads(*FORMS, wanted=WANTED)
+    @reads(*FORMS, expected=EXPECTED)
     def read(self, path: Path) -> Iterator[TaggedSentence]:
         """Yield a file's sentences with their tags."""
         column = resolve_column(path, self.settings.column)
@@ -89,14 +89,14 @@ class TagTask:
 
     read_training = read
 
-    @reads(*FORMS, wanted=f"text, or {WANTED}", takes_text=True)
+    @reads(*FORMS, expected=f"text, or {EXPECTED}", takes_text=True)
     def read_unlabelled(self, path: Path) -> Iterator[TaggedSentence]:
         """Yield the sentences of a text or of columns, without tags."""
         settings = self.settings
         return read_untagged(path, form=settings.text_form, language=settings.language)
 
     def parse(self, given: Any) -> TaggedSentence:
-        """Take a sentence as a string, as a list of tokens, or as an example."""
+        """Return an example from a string or a list of tokens, or an example unchanged."""
         return parse_sentence(given, task=self.name, language=self.settings.language)
 
     def count_tokens(self, example: TaggedSentence) -> int:
@@ -108,7 +108,7 @@ class TagTask:
         return ([example.tokens for example in examples],)
 
     def find_labels(self, examples: Iterable[TaggedSentence]) -> Labels:
-        """Return all tags of training, sorted."""
+        """Return all tags in the training data, sorted."""
         return tuple(sorted({tag for example in examples for tag in example.tags}))
 
     def list_labels(self, example: TaggedSentence) -> list[str]:
@@ -134,21 +134,21 @@ class TagTask:
     def prepare(
         self, examples: Sequence[TaggedSentence], *, labels: Labels, with_gold: bool
     ) -> TagFeatures:
-        """Return the tags by their numbers."""
+        """Return the numbers of the gold tags, if `with_gold`."""
         if not with_gold:
             return TagFeatures(gold=None)
         tags = [example.tags for example in examples]
         return TagFeatures(gold=number_tags(tags, labels=labels))
 
     def score(self, examples: Sequence[TaggedSentence], predictions: Sequence[Tags]) -> Scores:
-        """Return how many tags are right, and if asked, precision, recall and F1 of spans."""
+        """Return the accuracy, and with `scores_spans` precision, recall and F1 of spans."""
         pairs = list(zip(examples, predictions, strict=True))
         right = sum((score_labels(example.tags, tags) for example, tags in pairs), Accuracy())
         scores = {"accuracy": 100 * right.share}
         return scores | score_spans_of(pairs) if self.settings.scores_spans else scores
 
     def score_constant(self, examples: Sequence[TaggedSentence]) -> float:
-        """Return the accuracy of the one tag that is right most often, in percent."""
+        """Return the accuracy of always predicting the most frequent tag, in percent."""
         return 100 * find_largest_share(tag for example in examples for tag in example.tags)
 
     def to_json(self, example: TaggedSentence, prediction: Tags) -> dict[str, Any]:
@@ -157,25 +157,25 @@ class TagTask:
 
 
 def parse_sentence(given: Any, *, task: str, language: Language) -> TaggedSentence:
-    """Return a sentence without tags; one that is an example already is returned as it is."""
+    """Return a sentence without tags; an example is returned unchanged."""
     if isinstance(given, TaggedSentence):
         return given
     tokens = take_tokens(given, language=language)
     if tokens is None:
-        wanted = "a sentence: a string that is not blank, or a list of tokens"
-        raise refuse_input(given, task=task, wanted=wanted)
+        expected = "a sentence: a string that is not blank, or a list of tokens"
+        raise refuse_input(given, task=task, expected=expected)
     return TaggedSentence(tokens=tokens, tags=[])
 
 
 def locate_sentence(sentence: TaggedSentence) -> str:
-    """Return the file and the line of the first token; of a sentence of no file, its words."""
+    """Return the file and line of the first token, or the words if there is no file."""
     if not sentence.lines:
         return f"the sentence {shorten(' '.join(sentence.tokens))}"
     return f"{sentence.path}, the sentence from line {sentence.lines[0]:,}"
 
 
 def score_spans_of(pairs: Iterable[tuple[TaggedSentence, Tags]]) -> Scores:
-    """Return conlleval's scores in percent: of all spans, and F1 by type."""
+    """Return conlleval's scores of all spans and F1 by type, in percent."""
     score = sum((score_tags(example.tags, tags) for example, tags in pairs), SpanScore())
     total = score.total
     by_type = {f"f1 {name}": 100 * counts.f1 for name, counts in score.by_type.items()}
@@ -188,26 +188,26 @@ def score_spans_of(pairs: Iterable[tuple[TaggedSentence, Tags]]) -> Scores:
 
 
 def check_spans(sentences: Iterable[TaggedSentence], *, path: Path) -> Iterator[TaggedSentence]:
-    """Pass sentences on; those whose tags no score reads, such as M-PER, are a DataError."""
+    """Yield the sentences; raise a DataError for tags that cannot be scored, such as M-PER."""
     for sentence in sentences:
         read_spans(sentence.tags, where=f"{path}, the sentence from line {sentence.lines[0]}")
         yield sentence
 
 
 def resolve_column(path: Path, column: str | int) -> str | int:
-    """Return the number of the last column of a file where that is asked for."""
+    """Return `column`, or the number of a file's last column if it is "last"."""
     if column != LAST_COLUMN:
         return column
     if has_suffix(path, ".conllu"):
         raise ConfigError(
-            f"{path} is CoNLL-U, whose last column has no tags; give a file that has them there, "
-            f"or set task.column to one of: {', '.join(CONLLU_COLUMNS)}"
+            f"{path} is CoNLL-U, whose last column has no tags; give a file with tags in its last "
+            f"column, or set task.column to one of: {', '.join(CONLLU_COLUMNS)}"
         )
     for number, columns in read_rows(path):
         if len(columns) < 2:
             raise DataError(
-                f"{path}, line {number}: wanted a token and its tag, got one column "
-                f"({shorten(columns[0])}); give a file with one token a line, its tag last"
+                f"{path}, line {number}: expected a token and its tag, got one column "
+                f"({shorten(columns[0])}); give a file with one token per line and its tag last"
             )
         return len(columns)
-    return 2  # of an empty file, which is refused when it is read
+    return 2  # the file is empty and will be refused when it is read

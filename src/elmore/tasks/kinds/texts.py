@@ -1,4 +1,4 @@
-"""A user's own texts with a label each, by the biattentive classification network."""
+"""Classify a user's own labeled texts with the biattentive classification network."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -15,11 +15,11 @@ from elmore.tasks.networks.biattentive import BiattentiveClassifier
 from elmore.tasks.networks.label_choice import Probabilities
 from elmore.tasks.task import Labels
 
-WANTED = "a table: one text per line, a tab, and its label"
+EXPECTED = "a table: one text per line, a tab, and its label"
 
 
 class TextTask:
-    """Which of a user's labels a text has."""
+    """Predicts which of the user's labels a text has."""
 
     name = "texts"
     main_score = "accuracy"
@@ -36,22 +36,22 @@ class TextTask:
     score = staticmethod(classes.score)
     score_constant = staticmethod(classes.score_constant)
 
-    @reads(FileForm.TABLE, wanted=WANTED)
+    @reads(FileForm.TABLE, expected=EXPECTED)
     def read(self, path: Path) -> Iterator[ClassExample]:
-        """Yield the texts of a table with a text and its label a line."""
+        """Yield the texts of a table with one text and its label per line."""
         for row in read_texts(path):
             yield self._split(row.text, label=row.label)
 
     read_training = read
 
-    @reads(FileForm.TABLE, wanted=f"a text per line, or {WANTED}", takes_text=True)
+    @reads(FileForm.TABLE, expected=f"a text per line, or {EXPECTED}", takes_text=True)
     def read_unlabelled(self, path: Path) -> Iterator[ClassExample]:
-        """Yield a text a line; if the first line has tabs, those of a table."""
+        """Yield one text per line, or the texts of a table if the first line has tabs."""
         for text in read_plain_or_table(path):
             yield self._split(text, label=None)
 
     def parse(self, given: Any) -> ClassExample:
-        """Take a text as a string, or an example."""
+        """Return an example from a string, or an example unchanged."""
         return classes.parse_text(given, task=self.name, split=partial(self._split, label=None))
 
     def build(self, tokens: TokenInput, *, labels: Labels) -> BiattentiveClassifier:
@@ -64,7 +64,7 @@ class TextTask:
         )
 
     def to_json(self, example: ClassExample, prediction: Probabilities) -> dict[str, Any]:
-        """Return the text as it was written, and its label."""
+        """Return the original text and its label."""
         return {"text": example.texts[0], **classes.show(prediction)}
 
     def _split(self, text: str, *, label: str | None) -> ClassExample:
@@ -77,9 +77,9 @@ class TextTask:
 
 
 def read_plain_or_table(path: Path) -> Iterator[str]:
-    """Yield each line that is not blank, or the texts of a table, whatever their labels."""
+    """Yield each line that is not blank, or the texts of a table, ignoring labels."""
     first = next((line for _, line in read_lines(path) if line.strip()), "")
     if "\t" in first:
         return read_bare_texts(path)
     lines = (line.strip() for _, line in read_lines(path) if line.strip())
-    return refuse_none(lines, complaint=f"{path} has no texts; give a text a line")
+    return refuse_none(lines, complaint=f"{path} has no texts; give one text per line")

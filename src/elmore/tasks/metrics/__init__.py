@@ -1,1 +1,1 @@
-"""Scores as the programs of the shared tasks count them: spans, clusters, answers, labels."""
+"""Scores of spans, clusters, answers and labels, computed as by the shared tasks' programs."""

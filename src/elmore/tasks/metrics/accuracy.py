@@ -1,4 +1,4 @@
-"""How many labels are right: the score of SST, SNLI and of tags one by one."""
+"""Accuracy: the score of SST, SNLI and single tags."""
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
@@ -9,7 +9,7 @@ from elmore.tasks.metrics.ratios import divide
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Accuracy:
-    """Counts that can be added, over batches as over files."""
+    """Counts that can be added over batches or files."""
 
     num_correct: int = 0
     num_labels: int = 0
@@ -27,7 +27,7 @@ class Accuracy:
 
 
 def find_largest_share(labels: Iterable[Hashable]) -> float:
-    """Return the share of the most frequent label: the accuracy of predicting nothing else.
+    """Return the share of the most frequent label, which is the accuracy of always predicting it.
 
     >>> find_largest_share(["yes", "no", "yes", "yes"])
     0.75
@@ -37,8 +37,8 @@ def find_largest_share(labels: Iterable[Hashable]) -> float:
 
 
 def score_labels(gold: Sequence[Hashable], predicted: Sequence[Hashable]) -> Accuracy:
-    """Count the labels that are equal, place by place."""
+    """Count the predicted labels that equal the gold labels."""
     if len(gold) != len(predicted):
-        raise ValueError(f"wanted a predicted label for each of {len(gold)}, got {len(predicted)}")
+        raise ValueError(f"expected {len(gold)} predicted labels, got {len(predicted)}")
     num_correct = sum(right == guess for right, guess in zip(gold, predicted, strict=True))
     return Accuracy(num_correct=num_correct, num_labels=len(gold))

@@ -1,4 +1,4 @@
-"""Exact match and F1 of answers to questions, as SQuAD 1.1's own script counts them."""
+"""Exact match and F1 of answers to questions, computed as by SQuAD 1.1's own script."""
 
 import re
 import string
@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from elmore.errors import DataError
 from elmore.tasks.metrics.ratios import divide, f1
 
-# Only ASCII: a dash or quotation mark beyond it stays in the answer, as in SQuAD's script.
+# ASCII only: as in SQuAD's script, other dashes and quotation marks stay in the answer.
 _WITHOUT_PUNCTUATION = str.maketrans("", "", string.punctuation)
 _ARTICLE = re.compile(r"\b(?:a|an|the)\b")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AnswerScore:
-    """Sums over questions; what is reported is their mean."""
+    """Sums over questions; the reported scores are means."""
 
     num_questions: int = 0
     num_exact: int = 0
@@ -36,18 +36,18 @@ class AnswerScore:
 
     @property
     def f1_percent(self) -> float:
-        """The mean over questions of each one's F1, from 0 to 100."""
+        """The mean F1 of the questions, from 0 to 100."""
         return 100 * divide(self.f1_sum, self.num_questions)
 
 
 def score_answers(gold: Mapping[str, Sequence[str]], predicted: Mapping[str, str]) -> AnswerScore:
-    """Score the answers to the questions of `gold`, by their ids; one without an answer gets 0."""
+    """Score answers by question id; a question in `gold` without a predicted answer gets 0."""
     total = AnswerScore()
     for question, answers in gold.items():
         if not answers:
             raise DataError(
-                f"question {question!r} has no gold answer to compare with; SQuAD 1.1 gives each "
-                "question one or more: leave out those that cannot be answered"
+                f"question {question!r} has no gold answer; leave out unanswerable questions, "
+                "which SQuAD 1.1 does not have"
             )
         if question in predicted:
             total += score_answer(answers, predicted[question])
@@ -57,7 +57,7 @@ def score_answers(gold: Mapping[str, Sequence[str]], predicted: Mapping[str, str
 
 
 def score_answer(gold: Sequence[str], predicted: str) -> AnswerScore:
-    """Score one answer against whichever gold answer fits best, for each measure by itself."""
+    """Score one answer against the best-matching gold answer, separately for each metric."""
     return AnswerScore(
         num_questions=1,
         num_exact=int(any(is_exact(answer, predicted) for answer in gold)),
@@ -66,14 +66,14 @@ def score_answer(gold: Sequence[str], predicted: str) -> AnswerScore:
 
 
 def is_exact(gold: str, predicted: str) -> bool:
-    """Whether two answers are the same once normalised."""
+    """Return whether two answers are the same after normalization."""
     return normalize_answer(gold) == normalize_answer(predicted)
 
 
 def token_f1(gold: str, predicted: str) -> float:
-    """Return the F1 of the normalised answers' tokens, a token counted as often as it is in both.
+    """Return the F1 of the normalized answers' tokens, counting repeated tokens.
 
-    Two answers of which nothing is left are an exact match with an F1 of 0: so SQuAD 1.1 has it.
+    As in SQuAD 1.1, answers that are both empty after normalization match but have F1 0.
     """
     gold_tokens = normalize_answer(gold).split()
     predicted_tokens = normalize_answer(predicted).split()
@@ -82,7 +82,7 @@ def token_f1(gold: str, predicted: str) -> float:
 
 
 def normalize_answer(text: str) -> str:
-    """Leave out case, punctuation, articles and the width of spaces, in this order.
+    """Lowercase a text, then remove punctuation, articles and extra spaces.
 
     >>> normalize_answer("The  U.S.A. (a state)")
     'usa state'

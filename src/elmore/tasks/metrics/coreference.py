@@ -1,9 +1,9 @@
-"""MUC, B-cubed and CEAF of clusters of mentions, and their mean: the score of CoNLL-2012.
+"""MUC, B-cubed and CEAF of coreference clusters, and their mean: the score of CoNLL-2012.
 
-Counted as the reference scorer 8.01 does (Pradhan et al., 2014): the clusters are compared as they
-are. A mention that only one side has is not added to the other, nor left out.
+Computed as by the reference scorer 8.01 (Pradhan et al., 2014): clusters are compared as they are.
+A mention on only one side is neither added to the other side nor removed.
 
-Shapes: G gold clusters, P predicted ones.
+Shapes: G gold clusters, P predicted clusters.
 """
 
 from collections import defaultdict
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from elmore.errors import MissingExtraError
 from elmore.tasks.metrics.ratios import divide, f1
 
-# A mention is whatever tells it from others in its document: mostly (start, end).
+# A mention is any value that identifies it in its document, usually (start, end).
 Clusters = Iterable[Collection[Hashable]]
 _Clusters = list[list[Hashable]]
 _Overlaps = NDArray[np.int64]
@@ -25,7 +25,7 @@ _Overlaps = NDArray[np.int64]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PartialCounts:
-    """How much of what was predicted is right, and how much of what is right was predicted."""
+    """The counts behind precision (of predictions) and recall (of gold)."""
 
     predicted_correct: float = 0.0
     num_predicted: int = 0
@@ -58,7 +58,7 @@ class PartialCounts:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CoreferenceScore:
-    """Counts of a document, or added over documents."""
+    """Counts of one document, or the sum over documents."""
 
     mentions: PartialCounts = field(default_factory=PartialCounts)
     muc: PartialCounts = field(default_factory=PartialCounts)
@@ -75,7 +75,7 @@ class CoreferenceScore:
 
     @property
     def mean_f1(self) -> float:
-        """The mean F1 of the three, by which CoNLL-2012 ranks; finding mentions is not in it."""
+        """The mean F1 of the three, the main score of CoNLL-2012; mentions are not included."""
         return (self.muc.f1 + self.b_cubed.f1 + self.ceaf.f1) / 3
 
 
@@ -84,8 +84,8 @@ def score_clusters(
 ) -> CoreferenceScore:
     """Compare the clusters of one document.
 
-    Clusters of one mention count as they are given, but not for MUC, which counts links. Against
-    data that has none (OntoNotes) predictions should have none: `keep_singletons=False`.
+    Clusters of one mention count, except for MUC, which counts links. If the data has none
+    (OntoNotes), predictions should have none either: `keep_singletons=False`.
     """
     min_size = 1 if keep_singletons else 2
     gold_clusters = _drop_small([list(dict.fromkeys(cluster)) for cluster in gold], min_size)
@@ -107,9 +107,9 @@ def _drop_small(clusters: _Clusters, min_size: int) -> _Clusters:
 
 
 def _drop_repeated(clusters: Clusters, gold_mentions: Container[Hashable]) -> _Clusters:
-    """Keep a mention where it is predicted first, or B-cubed could be won by repeating it.
+    """Keep only the first occurrence of a mention; otherwise repetition would raise B-cubed.
 
-    Only of gold mentions: the reference scorer counts the repetitions of all others.
+    This is only for gold mentions: the reference scorer counts repetitions of all others.
     """
     seen: set[Hashable] = set()
     kept: _Clusters = []
@@ -124,10 +124,10 @@ def _drop_repeated(clusters: Clusters, gold_mentions: Container[Hashable]) -> _C
 
 
 def _count_overlaps(gold: _Clusters, predicted: _Clusters) -> tuple[_Overlaps, _Overlaps]:
-    """Return (G, P) twice: mentions in common, and those counted in one gold cluster only.
+    """Return two (G, P): common mentions, and those counted in only one gold cluster each.
 
-    They differ where a mention is in two gold clusters, which real data has: MUC and B-cubed
-    take it to be in the last of them.
+    They differ if a mention is in two gold clusters, which happens in real data: for MUC and
+    B-cubed, it is only in the last of them.
     """
     clusters_of: defaultdict[Hashable, list[int]] = defaultdict(list)
     for row, cluster in enumerate(gold):
@@ -155,7 +155,7 @@ def _count_mentions(gold: set[Hashable], predicted: _Clusters) -> PartialCounts:
 
 
 def load_assignment() -> Callable[..., Any]:
-    """Return what pairs clusters; call it before a training, which would end without."""
+    """Return the function that aligns clusters; call this before training, to fail early."""
     try:
         from scipy.optimize import linear_sum_assignment  # noqa: PLC0415  an extra, and slow
     except ImportError:
@@ -167,7 +167,7 @@ def load_assignment() -> Callable[..., Any]:
 def _count_links(
     homes: _Overlaps, gold_sizes: _Overlaps, predicted_sizes: _Overlaps
 ) -> PartialCounts:
-    """MUC: links that hold a cluster together, one fewer than its mentions."""
+    """MUC: count links; a cluster has one fewer than mentions."""
     num_common = int(np.maximum(homes - 1, 0).sum())
     return PartialCounts(
         predicted_correct=num_common,
@@ -180,7 +180,7 @@ def _count_links(
 def _count_b_cubed(
     pairs: _Overlaps, gold_sizes: _Overlaps, predicted_sizes: _Overlaps
 ) -> PartialCounts:
-    """B-cubed: of each mention, how much its two clusters have in common; `pairs` adds these."""
+    """B-cubed: for each mention, the overlap of its two clusters; `pairs` are sums of these."""
     return PartialCounts(
         predicted_correct=float((pairs / predicted_sizes).sum()),
         num_predicted=int(predicted_sizes.sum()),
@@ -192,7 +192,7 @@ def _count_b_cubed(
 def _count_aligned(
     overlaps: _Overlaps, gold_sizes: _Overlaps, predicted_sizes: _Overlaps
 ) -> PartialCounts:
-    """CEAF: how alike clusters are (phi 4) if paired one to one in the best way."""
+    """CEAF: the similarity (phi 4) of clusters in the best one-to-one alignment."""
     assign = load_assignment()
     similarities = 2 * overlaps / (gold_sizes[:, np.newaxis] + predicted_sizes)
     best = float(similarities[assign(similarities, maximize=True)].sum())

@@ -1,8 +1,8 @@
-"""Parts of a whole as all scores here count them: of nothing, nothing is right."""
+"""Ratios as all scores here define them: 0 of 0 is 0."""
 
 
 def divide(part: float, whole: float) -> float:
-    """Return a share from 0 to 1; 0 if there is no whole, as the shared tasks' programs print.
+    """Return a share from 0 to 1; 0 if the whole is 0, as in the shared tasks' programs.
 
     >>> divide(1, 4), divide(0, 0)
     (0.25, 0.0)
@@ -19,10 +19,10 @@ def f1(precision: float, recall: float) -> float:
     return divide(2 * precision * recall, precision + recall)
 
 
-# Scores that differ by less are the same number, computed in another order.
+# Smaller differences between scores are rounding errors.
 _ROUNDING = 1e-6
 
 
 def is_above_constant(score: float, constant: float | None) -> bool | None:
-    """Tell whether a score in percent is above that of a constant prediction, if that is known."""
+    """Return whether a score in percent beats a constant prediction; None if that is unknown."""
     return None if constant is None else score > constant + _ROUNDING

@@ -1,9 +1,9 @@
-"""Spans out of tags, and their precision, recall and F1 as conlleval counts them.
+"""Read spans from tags, and compute their precision, recall and F1 as conlleval does.
 
-conlleval (CoNLL-2000 to 2003) reads any tags: what no scheme allows still has a beginning and an
-end. seqeval reads alike by default; its strict mode leaves out spans that break a scheme, and so
-gives other numbers for the same predictions. conlleval itself knows IOB1 and IOB2 only, and joins
-neighbors of one type in BIOES; here, as in seqeval, they are two.
+conlleval (CoNLL-2000 to 2003) accepts any tags: invalid sequences still give spans. seqeval does
+the same by default; its strict mode drops spans that violate the scheme, so its scores differ.
+conlleval itself knows only IOB1 and IOB2, and joins adjacent spans of one type in BIOES; here, as
+in seqeval, they are two.
 """
 
 from collections import Counter
@@ -21,7 +21,7 @@ _KNOWN = {OUTSIDE, "I"} | _BEGINNING | _ENDING
 
 @dataclass(frozen=True, slots=True, order=True)
 class Span:
-    """Tokens from `start` up to `end`, which is not one of them."""
+    """Tokens from `start` up to but not including `end`."""
 
     start: int
     end: int
@@ -30,7 +30,7 @@ class Span:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SpanCounts:
-    """How many spans there are, were predicted, and are the same in both to the token."""
+    """The numbers of gold spans, predicted spans and exact matches."""
 
     num_gold: int = 0
     num_predicted: int = 0
@@ -61,7 +61,7 @@ class SpanCounts:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SpanScore:
-    """Counts by type, of a sentence or added over sentences."""
+    """Counts by type, of one sentence or summed over sentences."""
 
     by_type: Mapping[str, SpanCounts] = field(default_factory=dict)
 
@@ -80,20 +80,20 @@ class SpanScore:
         return sum(self.by_type.values(), start=SpanCounts())
 
     def without(self, *types: str) -> "SpanScore":
-        """Leave types out, as semantic roles are scored without the given predicate (V)."""
+        """Leave out types: semantic roles are scored without the predicate (V), which is given."""
         kept = {name: counts for name, counts in self.by_type.items() if name not in types}
         return SpanScore(by_type=kept)
 
 
 def score_tags(gold: Sequence[str], predicted: Sequence[str]) -> SpanScore:
-    """Score a sentence's predicted tags; neither side has to follow a scheme, nor the same."""
+    """Score a sentence's predicted tags; the two sides may follow different schemes or none."""
     if len(gold) != len(predicted):
-        raise ValueError(f"wanted a predicted tag for each of {len(gold)}, got {len(predicted)}")
+        raise ValueError(f"expected {len(gold)} predicted tags, got {len(predicted)}")
     return score_spans(read_spans(gold, where="gold"), read_spans(predicted, where="predicted"))
 
 
 def score_spans(gold: Iterable[Span], predicted: Iterable[Span]) -> SpanScore:
-    """Score a sentence's spans; one is correct if start, end and type are."""
+    """Score a sentence's spans; a span is correct if its start, end and type are."""
     gold, predicted = set(gold), set(predicted)
     num_gold, num_predicted, num_correct = (
         Counter(span.type for span in spans) for spans in (gold, predicted, gold & predicted)
@@ -111,7 +111,7 @@ def score_spans(gold: Iterable[Span], predicted: Iterable[Span]) -> SpanScore:
 
 
 def read_spans(tags: Sequence[str], *, where: str = "tags") -> list[Span]:
-    """Read tags of any scheme, and those that break it, as conlleval does: for predictions."""
+    """Read tags of any scheme, even invalid ones, as conlleval does; meant for predictions."""
     spans: list[Span] = []
     start = 0
     previous, previous_type = OUTSIDE, ""
@@ -119,8 +119,8 @@ def read_spans(tags: Sequence[str], *, where: str = "tags") -> list[Span]:
         letter, _, span_type = tag.partition("-")  # a type may have hyphens: B-C-ARG1
         if letter not in _KNOWN:
             raise DataError(
-                f"{where}, token {position + 1}: {tag!r} is not a tag of spans; wanted O, or one "
-                "of B, I, E, S, L and U with a hyphen and a type, such as B-PER"
+                f"{where}, token {position + 1}: expected O, or one of B, I, E, S, L and U with a "
+                f"hyphen and a type, such as B-PER, got {tag!r}; fix the tag"
             )
         is_new = (
             letter in _BEGINNING

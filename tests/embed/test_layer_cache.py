@@ -135,7 +135,7 @@ def test_sentences_that_a_file_lacks_are_computed_among_those_that_it_has(tmp_pa
     cached = open_layers(tmp_path)
     batch = [SECOND[0], FIRST[0], ["new"], FIRST[1], ["new"]]
     assert torch.equal(cached.find(batch), LiveLayers(load()).find(batch))
-    with pytest.raises(DataError, match="list of tokens was wanted"):
+    with pytest.raises(DataError, match="expected a list of tokens"):
         cached.find(["a bad cafe"])
 
 

@@ -61,7 +61,7 @@ def test_a_sentence_that_was_not_written_is_not_there(tmp_path):
     stored = map_file(write(tmp_path))
     for tokens in (["new"], ["abad", "cafe"], ["a", "bad"], []):
         assert stored.read(tokens) is None
-    with pytest.raises(DataError, match="list of tokens was wanted"):
+    with pytest.raises(DataError, match="expected a list of tokens"):
         stored.read("a bad cafe")
 
 

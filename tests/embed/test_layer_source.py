@@ -97,7 +97,7 @@ def test_what_is_no_number_is_refused_in_any_precision(precision, number):
 def test_text_and_unknown_precisions_are_refused():
     with pytest.raises(ConfigError, match="precision is 'f8'; choose one of: f16, f32"):
         LiveLayers(Embedder(tiny.model()), "f8")
-    with pytest.raises(DataError, match="list of tokens was wanted"):
+    with pytest.raises(DataError, match="expected a list of tokens"):
         LiveLayers(Embedder(tiny.model())).find(["a bad cafe"])
 
 

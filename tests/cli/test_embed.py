@@ -152,7 +152,7 @@ def test_an_untrained_model_is_said_to_be_untrained(folder, elmore_command):
         (("sentences.txt", "--out", "v.h5", "--model", "none/"), "no model at 'none/'"),
         (("sentences.txt", "--out", "v.h5", "--layers", "9"), "a layer number from 0 to 2"),
         (("x" * 300, "--out", "v.h5"), "File name too long"),
-        (("sentences.txt", "--out", "v.h5", "--options", "o.json"), "name a model"),
+        (("sentences.txt", "--out", "v.h5", "--options", "o.json"), "give a model"),
         (("sentences.txt", "--out", "v.h5", "--device", "nowhere"), "device 'nowhere'"),
         (("bad.txt", "--out", "v.h5"), "bad.txt, line 2: byte 0xff is not UTF-8"),
         (("sentences.txt", "--out", "v.h5", "--state", "carry"), "'reset'"),

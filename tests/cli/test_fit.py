@@ -94,7 +94,7 @@ def test_mistakes_are_told_in_a_sentence_and_nothing_is_written(elmore_command, 
     for arguments, told in (
         (["fit", "parsing", *data], "unknown task 'parsing'; choose one of: entities"),
         (fit, "data is missing; give a folder (--data), or --train and --dev"),
-        ([*fit, "--data", "nowhere"], "nowhere is no folder"),
+        ([*fit, "--data", "nowhere"], "nowhere is not a folder"),
         ([*fit, "--data", "model"], "has no file for train"),
         ([*fit, "--data", "broken"], "dev.txt, line 2"),
         ([*fit, "--data", "hollow"], "dev.txt has no tagged sentence"),

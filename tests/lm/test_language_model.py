@@ -230,7 +230,10 @@ DAMAGES = {
     "half a word": (cut("softmax_words.txt", 1), "middle of a line"),
     "words in Latin 1": (write("softmax_words.txt", b"\xff\n"), "UTF-8"),
     "weights cut short": (cut("softmax.safetensors", 4), "not a complete safetensors"),
-    "weights are text": (write("softmax.safetensors", b"hello, world"), "not a complete safetensors"),
+    "weights are text": (
+        write("softmax.safetensors", b"hello, world"),
+        "not a complete safetensors",
+    ),
     "huge header": (write("softmax.safetensors", b"\xff" * 100), "not a complete safetensors"),
     "weight of another shape": (change_tensors("weight", lambda t: t[:5].clone()), r"\(5, 5\)"),
     "weight missing": (change_tensors("bias", lambda _: None), "'bias'"),

@@ -100,7 +100,12 @@ def test_compressed_files_are_read_alike(suffix, compress, tmp_path):
             "xpos",
             ["a.conllu, line 5", '"n\'t" has no xpos'],
         ),
-        ("eng", COLUMNS, "upos", ["eng, line 3", "'EU NNP I-NP I-ORG'", "give the number of the tag's column"]),
+        (
+            "eng",
+            COLUMNS,
+            "upos",
+            ["eng, line 3", "'EU NNP I-NP I-ORG'", "give the number of the tag's column"],
+        ),
         ("eng", COLUMNS + "left\n", "4", ["eng, line 8", "column 4", "got 1 column ('left')"]),
         ("eng", COLUMNS, "5", ["eng, line 3", "column 5", "got 4 columns"]),
         ("a.conllu", "", "upos", ["a.conllu has no tagged sentence"]),
@@ -142,5 +147,7 @@ def test_an_empty_column_is_noticed(tmp_path):
     with pytest.raises(DataError, match=r"line 2: expected a token in column 1 and its tag"):
         read_tagged(tmp_path / "tabs.txt", column=2)
     (tmp_path / "spaces.txt").write_text("a A O\nb  O\n")
-    with pytest.raises(DataError, match=r"line 2: expected 3 columns as in the lines before, got 2"):
+    with pytest.raises(
+        DataError, match=r"line 2: expected 3 columns as in the lines before, got 2"
+    ):
         read_tagged(tmp_path / "spaces.txt", column=2)

@@ -85,14 +85,15 @@ def check_same_run(
 
     The length and the learning rates may change if that changes no step taken so far.
     """
-    if kept["corpus"] != fingerprint:
-        raise ChangedJobError(folder, ["another corpus"])
     # Settings that are newer than the checkpoint have their defaults there.
     settings_before = read_settings(kept["settings"])
     changes = find_changes(
         _what_matters(settings_before.to_json()), _what_matters(settings.to_json())
     )
     others = [changes[name] for name in changes if name not in COURSE]
+    # Other source weights are another reading of the same corpus: then the settings say why.
+    if kept["corpus"] != fingerprint and not others:
+        others = ["another corpus"]
     if others:
         raise ChangedJobError(folder, others)
     num_steps = count_steps(settings)

@@ -161,7 +161,7 @@ def pretrain_tiny(run: Run, work: Path, corpus: Path) -> list[dict[str, float]]:
 
 
 def pretrain_small(run: Run, work: Path, corpus: Path, *, max_steps: int) -> Path:
-    """Train the small model, or go on with it."""
+    """Train the small model, or resume its run."""
     (work / "small.toml").write_text(SMALL_MODEL)
     folder = work / "run"
     run(

@@ -10,7 +10,7 @@ import elmore
 
 HERE = Path(__file__).parent
 OUT = HERE.parent / "out" / "demo.h5"
-# The layer was chosen after looking; docs/models/english.md measures all of them.
+# The layer was chosen after looking; docs/results/english.md measures all of them.
 LAYER = 1
 
 

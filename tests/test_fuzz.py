@@ -106,7 +106,7 @@ def test_a_model_folder(tmp_path, name):
     assert_no_traceback(lambda: load_model(tmp_path), tmp_path / name)
 
 
-# Not .h5: changed bytes can make libhdf5 itself loop for ever (docs/models.md).
+# Not .h5: changed bytes can make libhdf5 itself loop for ever (docs/reference/models.md).
 @pytest.mark.parametrize("suffix", [".npz", ".parquet"])
 def test_a_vector_file(tmp_path, suffix):
     path = tmp_path / f"vectors{suffix}"

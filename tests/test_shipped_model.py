@@ -17,7 +17,7 @@ from recipes.english.write_page import fill, make_tables
 
 ROOT = Path(__file__).parents[1]
 FOLDER = Path(str(importlib.resources.files("elmore"))) / "models" / "english"
-DOCS = ROOT / "docs" / "models"
+DOCS = ROOT / "docs" / "results"
 README = (ROOT / "README.md").read_text()
 MAX_BYTES = 40_000_000
 

@@ -1,8 +1,8 @@
-"""Write tables and plots into docs/models/english.md and the model card.
+"""Write tables and plots into docs/results/english.md and the model card.
 
     python -m recipes.english.write_page
 
-Reads, in docs/models/english: results.json (from measure.py), sizes.json (from compare_sizes.py),
+Reads, in docs/results/english: results.json (from measure.py), sizes.json (from compare_sizes.py),
 stored.md (printed by benchmarks.stored_precision) and metrics.jsonl (from the training run).
 """
 
@@ -13,7 +13,7 @@ from typing import Any
 from recipes.pages import fill, write_table
 
 ROOT = Path(__file__).parents[2]
-PAGE, FOLDER = ROOT / "docs" / "models" / "english.md", ROOT / "docs" / "models" / "english"
+PAGE, FOLDER = ROOT / "docs" / "results" / "english.md", ROOT / "docs" / "results" / "english"
 MODEL = ROOT / "src" / "elmore" / "models" / "english"
 CARD = Path(__file__).with_name("card.md")
 WAYS = {

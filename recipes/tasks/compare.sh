@@ -1,5 +1,5 @@
 #!/bin/sh
-# Every comparison of docs/tasks.md: sh recipes/tasks/compare.sh DATA PARTS OUT
+# Every comparison of docs/results/tasks.md: sh recipes/tasks/compare.sh DATA PARTS OUT
 # Each takes one core, so that two may run side by side. A tenth of the data is read so often that an
 # epoch has as many steps as one of all of it.
 set -e

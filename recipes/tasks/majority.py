@@ -1,6 +1,6 @@
 """What the most frequent label of training would score on the test, for tasks that choose one.
 
-python recipes/tasks/majority.py data parts > docs/tasks/majority.json
+python recipes/tasks/majority.py data parts > docs/results/tasks/majority.json
 """
 
 import json

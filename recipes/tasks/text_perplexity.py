@@ -1,6 +1,6 @@
 """How strange the text of each task is to the English model: perplexity, sentence by sentence.
 
-python recipes/tasks/text_perplexity.py data parts > docs/tasks/perplexity.json
+python recipes/tasks/text_perplexity.py data parts > docs/results/tasks/perplexity.json
 """
 
 import json

@@ -1,9 +1,9 @@
-"""Write the results of comparisons into docs/tasks.md, and copy their reports to docs/tasks.
+"""Write the results of comparisons into docs/results/tasks.md, with a copy of their reports.
 
     python -m recipes.tasks.write_page comparisons
 
 Reads comparisons/NAME/report.json for every name in TASKS, as far as they exist. Without an
-argument, it reads the reports in docs/tasks.
+argument, it reads the reports in docs/results/tasks.
 """
 
 import json
@@ -30,7 +30,7 @@ from elmore.compare.wording import (
 from recipes.pages import fill, write_table
 
 ROOT = Path(__file__).parents[2]
-PAGE, FOLDER = ROOT / "docs" / "tasks.md", ROOT / "docs" / "tasks"
+PAGE, FOLDER = ROOT / "docs" / "results" / "tasks.md", ROOT / "docs" / "results" / "tasks"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

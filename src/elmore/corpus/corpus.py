@@ -1,6 +1,6 @@
 """A prepared corpus: its vocabulary, its training text and its held-out text.
 
-Everything large is mapped into memory. docs/corpora.md has the files to the byte.
+Everything large is mapped into memory. docs/reference/corpora.md has the files to the byte.
 """
 
 import os

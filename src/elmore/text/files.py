@@ -15,6 +15,7 @@ from typing import BinaryIO
 
 from elmore.errors import DataError
 from elmore.text.compressed_stream import FORMATS, open_compressed
+from elmore.text.encodings import advise_on_encoding
 from elmore.text.language import Language
 from elmore.text.sentences import split_sentences
 from elmore.text.tokens import split_tokens
@@ -262,8 +263,8 @@ def _read_pieces(
             bad_byte = error.object[error.start]
             if on_bad_bytes is None:
                 raise DataError(
-                    f"{name}, line {line_number}: byte 0x{bad_byte:02x} is not UTF-8; convert the "
-                    "file, for example: iconv -f LATIN1 -t UTF-8 old.txt > new.txt"
+                    f"{name}, line {line_number}: byte 0x{bad_byte:02x} is not UTF-8; "
+                    f"{advise_on_encoding(chunk)}"
                 ) from None
             text, num_used = codecs.utf_8_decode(error.object, "replace", is_final)
             decoder.setstate((error.object[num_used:], 0))

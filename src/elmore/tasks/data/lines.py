@@ -1,12 +1,12 @@
 """Read the lines of UTF-8 files, compressed or not, and other helpers of the readers."""
 
-import codecs
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
 from elmore.errors import DataError
 from elmore.text import files
+from elmore.text.encodings import advise_on_encoding
 from elmore.text.files import open_text, read_bytes
 
 _BYTES_AT_ONCE = 2**20
@@ -26,7 +26,7 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
             except UnicodeDecodeError as error:
                 raise DataError(
                     f"{path}, line {number}: byte 0x{error.object[error.start]:02x} is not UTF-8; "
-                    f"{_advise(line)}"
+                    f"{advise_on_encoding(line)}"
                 ) from None
             yield number, text.removesuffix("\r")
 
@@ -64,17 +64,6 @@ def refuse_none(examples: Iterable[_Example], *, complaint: str) -> Iterator[_Ex
 def shorten(text: str) -> str:
     """Quote a line in a message, shortened if it is long."""
     return repr(text if len(text) <= 40 else f"{text[:37]}...")
-
-
-def _advise(line: bytes) -> str:
-    """Return the remedy for a line that is not UTF-8."""
-    if line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        encoding = "UTF-16"
-    elif b"\x00" in line:
-        return "it does not look like text; give a text file"
-    else:
-        encoding = "LATIN1"
-    return f"convert the file, for example: iconv -f {encoding} -t UTF-8 old.txt > new.txt"
 
 
 def _split(stream: BinaryIO, *, name: str) -> Iterator[bytes]:

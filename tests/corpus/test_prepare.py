@@ -15,7 +15,7 @@ import zstandard
 from elmore.corpus.corpus import check_corpus, open_corpus
 from elmore.corpus.prepare import prepare_corpus
 from elmore.corpus.settings import PrepareSettings
-from elmore.errors import ConfigError, DataError
+from elmore.errors import ConfigError, DataError, DataWarning
 from elmore.text.files import TextForm, read_sentences
 from elmore.text.vocabulary import read_word_list
 from tests.corpus.corpora import make_documents, prepare, read_folder, write_tokenized
@@ -533,3 +533,15 @@ def test_a_vocabulary_is_extended_by_frequent_words_behind_its_own(tmp_path):
 def test_there_must_be_a_vocabulary_to_extend():
     with pytest.raises(ConfigError, match="no vocabulary to extend"):
         PrepareSettings(extends=True)
+
+
+@pytest.mark.parametrize(
+    "num_processes", [1, pytest.param(2, marks=pytest.mark.slow)], ids=["one", "two"]
+)
+def test_chinese_without_spaces_is_noticed(tmp_path, num_processes, capfd):
+    text = "我们希望中国经济持续健康快速发展。\n" * 9
+    with pytest.warns(DataWarning, match="Chinese without spaces"):
+        prepare(text, tmp_path / "c", form=TextForm.RAW, num_processes=num_processes)
+    assert capfd.readouterr().err == ""  # workers print nothing
+    corpus = prepare(text, tmp_path / "d", form=TextForm.RAW, language="zh-chars", heldout=0.0)
+    assert next(iter(corpus.train.documents()))[0] == list(text[:17])

@@ -48,6 +48,7 @@ def test_spaced_scripts_are_split_where_a_reader_would(text, sentences):
 )
 def test_chinese_is_split_after_its_stops_and_closing_marks(text, sentences):
     assert split_sentences(text, language=Language.ZH) == sentences
+    assert split_sentences(text, language=Language.ZH_CHARS) == sentences
 
 
 @pytest.mark.parametrize("language", Language)

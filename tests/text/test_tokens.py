@@ -137,6 +137,11 @@ def test_chinese_words_are_found_and_no_token_is_whitespace():
     assert tokens == ["我", "来到", "北京", "清华大学", "。"]
 
 
+def test_chinese_characters_are_tokens_without_whitespace():
+    tokens = split_tokens("我来到 北京\u3000A1。", language=Language.ZH_CHARS)
+    assert tokens == ["我", "来", "到", "北", "京", "A", "1", "。"]
+
+
 def test_chinese_without_its_library_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "rjieba", None)
     with pytest.raises(MissingExtraError, match=r"elmore\[chinese\]"):

@@ -66,7 +66,10 @@ Form = Annotated[
 ]
 LanguageOption = Annotated[
     Language,
-    typer.Option(help="How raw text is split: en for words with spaces between them, or zh."),
+    typer.Option(
+        help="How raw text is split: en for words with spaces between them; zh for Chinese words, "
+        "zh-chars for Chinese characters."
+    ),
 ]
 State = Annotated[
     StatePolicy,

@@ -37,8 +37,12 @@ from elmore.corpus.text_chunks import AnySource, Chunk, Source, make_sources, re
 from elmore.corpus.word_counts import MARKS
 from elmore.errors import DataError
 from elmore.files.owned_folder import ChangedJobError, find_changes
+from elmore.text.files import TextForm
 from elmore.text.language import Language
+from elmore.text.segmentation import warn_if_unsegmented
 from elmore.text.vocabulary import read_word_list
+
+_BYTES_LOOKED_AT = 1 << 16
 
 
 def prepare_corpus(
@@ -137,6 +141,8 @@ def _make_missing_shards(
 
     missing = find_missing()
     first_two = list(islice(missing, 2))
+    if first_two and maker.language is Language.EN:
+        _warn_if_unsegmented(first_two[0])
     # A process takes longer to start than a small text to read.
     num_workers = (num_processes or count_cores()) if len(first_two) == 2 else 1
     chunks = chain(first_two, missing)
@@ -148,6 +154,12 @@ def _make_missing_shards(
     if not any(shard.num_sentences and not shard.is_heldout for shard in facts.values()):
         raise _no_text(texts)
     return [facts[number] for number in range(len(facts))]
+
+
+def _warn_if_unsegmented(chunk: Chunk) -> None:
+    for part in chunk.excerpts:
+        if part.form in (TextForm.RAW, TextForm.WRAPPED):
+            warn_if_unsegmented(part.excerpt.data[:_BYTES_LOOKED_AT].decode(errors="ignore"))
 
 
 def _find_shard(chunk: Chunk, maker: ShardMaker) -> ShardFacts | None:

@@ -5,6 +5,7 @@ import signal
 import sys
 import threading
 import traceback
+import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from functools import partial
@@ -17,7 +18,7 @@ from elmore.corpus.folder import shard_path
 from elmore.corpus.settings import BadBytesPolicy
 from elmore.corpus.shards import ShardFacts, write_shard
 from elmore.corpus.text_chunks import Chunk
-from elmore.errors import DataError, ElmoreError
+from elmore.errors import DataError, DataWarning, ElmoreError
 from elmore.text.files import BadBytes, read_excerpt
 from elmore.text.language import Language
 
@@ -196,6 +197,8 @@ def _serve(connection: Connection, maker: ShardMaker) -> None:
     """Make shards until there are no more chunks; runs in a process of its own."""
     # Ctrl-C reaches every process of a terminal; ours is ended by the one that started it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # Chinese that is not segmented is noticed by the process that reads the text.
+    warnings.simplefilter("ignore", DataWarning)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     while True:
         try:

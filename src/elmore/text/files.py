@@ -196,7 +196,7 @@ def _split_pieces(
         case TextForm.RAW:
             return _split_lines(pieces, language=language)
         case TextForm.WRAPPED:
-            paragraphs = _join_lines(pieces, joint="" if language == Language.ZH else " ")
+            paragraphs = _join_lines(pieces, joint="" if Language(language).is_chinese else " ")
             return _split_lines(paragraphs, language=language)
         case TextForm.TOKENIZED:
             return (split_tokenized(piece.text) for piece in pieces)

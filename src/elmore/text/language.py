@@ -10,4 +10,12 @@ class Language(StrEnum):
     """English, and any language written with spaces between words."""
 
     ZH = "zh"
-    """Chinese, which needs word segmentation."""
+    """Chinese, segmented into words."""
+
+    ZH_CHARS = "zh-chars"
+    """Chinese, one character per token."""
+
+    @property
+    def is_chinese(self) -> bool:
+        """Whether words are written without spaces between them."""
+        return self is not Language.EN

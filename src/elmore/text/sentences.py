@@ -25,7 +25,7 @@ def split_sentences(text: str, *, language: Language = Language.EN) -> list[str]
     >>> split_sentences("Mr. Bell rang. Who answered?")
     ['Mr. Bell rang.', 'Who answered?']
     """
-    if language == Language.ZH:
+    if Language(language).is_chinese:
         return _cut(text, (match.end() for match in _CHINESE_STOP.finditer(text)))
     return [
         sentence

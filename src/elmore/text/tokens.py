@@ -10,6 +10,7 @@ from functools import cache
 
 from elmore.errors import DataError, MissingExtraError
 from elmore.text.language import Language
+from elmore.text.segmentation import warn_if_unsegmented
 
 
 def _words(text: str) -> frozenset[str]:
@@ -47,6 +48,9 @@ def split_tokens(sentence: str, *, language: Language = Language.EN) -> list[str
     """
     if language == Language.ZH:
         return _split_chinese(sentence)
+    if language == Language.ZH_CHARS:
+        return [character for character in sentence if not character.isspace()]
+    warn_if_unsegmented(sentence)
     chunks: list[str] = _chunk_pattern().findall(sentence)
     last_word = _find_last_word(chunks)
     has_clitics = "'" in sentence or "’" in sentence

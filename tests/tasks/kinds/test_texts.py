@@ -69,7 +69,7 @@ def test_to_predict_a_text_a_line_will_do(tmp_path):
         ({"hidden_dim": True}, r"task\.hidden_dim is True"),
         ({"dropout": "much"}, r"task\.dropout is 'much'"),
         ({"max_tokens": 0}, r"task\.max_tokens is 0"),
-        ({"language": "xx"}, r"task\.language is 'xx'; choose one of: en, zh"),
+        ({"language": "xx"}, r"task\.language is 'xx'; choose one of: en, zh, zh-chars"),
     ],
 )
 def test_settings_that_cannot_be_are_named(settings, complaint):

@@ -72,7 +72,10 @@ class EntitySettings:
     text_form: UntaggedForm = UntaggedForm.AUTO
     """The format of files to predict on."""
     language: Language = Language.EN
-    """For splitting raw text, and for joining the tokens of an entity with or without spaces."""
+    """For splitting raw text, and for joining the tokens of an entity with or without spaces.
+
+    After training on Chinese data with one character per token, the default is zh-chars.
+    """
 
     def __post_init__(self) -> None:
         """Convert strings from TOML, and check all values."""
@@ -179,7 +182,7 @@ class EntityTask:
 
     def to_json(self, example: TaggedSentence, prediction: Tags) -> dict[str, Any]:
         """Return tokens, tags and entities."""
-        is_chinese = self.settings.language is Language.ZH or self.settings.is_numbered
+        is_chinese = self.settings.language.is_chinese or self.settings.is_numbered
         return {
             "tokens": list(example.tokens),
             "tags": list(prediction),

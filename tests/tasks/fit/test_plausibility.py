@@ -138,6 +138,18 @@ def test_columns_read_as_texts_are_found(tmp_path):
     assert finding.startswith("200 of 200 training texts are a single token")
 
 
+def test_chinese_texts_that_are_not_segmented_are_found(tmp_path):
+    train = "".join(f"这部电影真的非常好看{'也' * (n % 5)}，值得\t{n % 2}\n" for n in range(100))
+    seen = frozenset(train)
+    (finding,) = find(tmp_path, "texts", train, seen=seen)
+    assert finding.startswith("Chinese tokens such as '这部电影真的非常好看也也也也' have ")
+    assert "--set task.language=zh" in finding
+    without_marks = train.replace("，值得", "")  # each text is a single token
+    (finding,) = find(tmp_path, "texts", without_marks, seen=seen)
+    assert "not segmented" in finding
+    assert find(tmp_path, "texts", train, "task.language=zh-chars", seen=seen) == []
+
+
 def test_labels_of_dev_that_training_does_not_have_are_found(tmp_path):
     dev = "".join(f"text {n}\t{n % 3}\n" for n in range(30))
     (finding,) = find(tmp_path, "texts", make_texts(100), dev=dev)

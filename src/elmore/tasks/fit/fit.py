@@ -36,6 +36,7 @@ from elmore.tasks.fit.plausibility import check_data
 from elmore.tasks.fit.progress import EpochResult, FitObserver, FitProgress
 from elmore.tasks.fit.run import FitRun
 from elmore.tasks.fit.settings import FitSettings
+from elmore.tasks.fit.text_language import choose_language
 from elmore.tasks.fit.threads import choose_threads, using_threads
 from elmore.tasks.inputs.word_table import ChosenWords
 from elmore.tasks.metrics.ratios import is_above_constant
@@ -233,8 +234,9 @@ def _train(
     layers = opener.open(prepared.task, data, chosen=_choose_embedded(settings, data))
     # Whatever was drawn for the biLM, the network begins with the same numbers.
     torch.set_rng_state(prepared.random_state)
+    training_sentences = find_sentences(prepared.task, _pick(data, prepared.chosen))
     model = TaskModel(
-        settings,
+        choose_language(settings, training_sentences),
         labels=prepared.labels,
         words=prepared.words,
         layers=layers,

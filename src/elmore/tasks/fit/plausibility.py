@@ -37,11 +37,14 @@ MAX_SENTENCE_TOKENS, MIN_ENDS_WITHIN = 250, 10
 SENTENCE_ENDS = frozenset(".?!。？！")
 # Columns read as a table of texts: a "text" is one token.
 MIN_SHORT_TEXTS, MAX_SHORT_SHARE = 100, 0.95
+# Segmented Chinese has words of 1.6 to 1.9 characters on average; unsegmented clauses have 6 to 10.
+MAX_MEAN_HAN_CHARS, MIN_HAN_TOKENS = 4.0, 20
 # Labels of dev that training does not have can never be predicted; a few are normal.
 MAX_UNKNOWN_SHARE, MIN_LABELS_JUDGED = 0.5, 20
 # Of Weibo's characters 7 % are new to a Chinese model of newspapers, and 86 % to an English one.
 MAX_UNSEEN_SHARE, EXAMPLES_SPELLED = 0.5, 2000
 
+_HAN = re.compile(r"[\u3400-\u9fff]+")
 _LETTERS = re.compile(r"[^\W\d_]+")
 
 
@@ -84,7 +87,8 @@ def find_implausible(
 ) -> Iterator[str]:
     """Yield a sentence for each thing that looks wrong."""
     swapped = list(_find_swapped_columns(task, data, summary))
-    yield from swapped or _find_short_texts(task, data)  # swapped labels are short texts, too
+    # Swapped labels and unsegmented Chinese are short texts, too.
+    yield from swapped or list(_find_unsegmented(task, data)) or _find_short_texts(task, data)
     yield from _find_typos(task, data, summary)
     yield from _find_long_sentences(task, data)
     yield from _find_unknown_labels(summary)
@@ -188,6 +192,17 @@ def _find_short_texts(task: Task, data: TaskData) -> Iterator[str]:
         )
 
 
+def _find_unsegmented(task: Task, data: TaskData) -> Iterator[str]:
+    tokens = [token for token in _sample_tokens(task, data) if _HAN.fullmatch(token)]
+    mean_chars = sum(map(len, tokens)) / max(len(tokens), 1)
+    if len(tokens) >= MIN_HAN_TOKENS and mean_chars > MAX_MEAN_HAN_CHARS:
+        yield (
+            f"Chinese tokens such as {shorten(max(tokens, key=len))} have {mean_chars:.1f} "
+            "characters on average, so the text is probably not segmented (--set task.language=zh "
+            "splits it into words, zh-chars into characters)"
+        )
+
+
 def _find_unknown_labels(summary: DataSummary) -> Iterator[str]:
     known = summary.parts["train"].labels
     for name in ("dev", "test"):
@@ -204,10 +219,7 @@ def _find_unknown_labels(summary: DataSummary) -> Iterator[str]:
 
 
 def _find_other_script(task: Task, data: TaskData, seen: frozenset[str]) -> Iterator[str]:
-    stride = max(1, len(data.train) // EXAMPLES_SPELLED)
-    sample = (data.train[number] for number in range(0, len(data.train), stride))
-    tokens = chain.from_iterable(find_sentences(task, sample))
-    counts = Counter(chain.from_iterable(tokens))
+    counts = Counter(chain.from_iterable(_sample_tokens(task, data)))
     unseen = Counter({letter: number for letter, number in counts.items() if letter not in seen})
     if unseen.total() > MAX_UNSEEN_SHARE * counts.total():
         letters = " ".join(letter for letter, _ in islice(unseen.most_common(), 3))
@@ -216,3 +228,10 @@ def _find_other_script(task: Task, data: TaskData, seen: frozenset[str]) -> Iter
             f"training text, such as {letters}, so it is probably a model of another language "
             "(--model)"
         )
+
+
+def _sample_tokens(task: Task, data: TaskData) -> Iterator[str]:
+    """Yield the tokens of examples evenly spread over the training data."""
+    stride = max(1, len(data.train) // EXAMPLES_SPELLED)
+    sample = (data.train[number] for number in range(0, len(data.train), stride))
+    return chain.from_iterable(find_sentences(task, sample))

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from elmore.errors import ConfigError
-from elmore.kernels import library
+from elmore.kernels import interface, library
 from elmore.kernels.library import REBUILD, Feature
 from tests import tiny
 from tests.kernels import libraries, lstms, variants
@@ -205,7 +205,7 @@ def test_python_declares_every_function_with_its_number_of_arguments():
     text = (libraries.SOURCES / "exports.cpp").read_text()
     functions = re.findall(r"^int\d+_t (elmore_\w+)\(([^)]*)\)", text, re.MULTILINE)
     counts = {name: len([a for a in arguments.split(",") if a]) for name, arguments in functions}
-    declared = {name: len(arguments) for name, (_, arguments) in library._SIGNATURES.items()}
+    declared = {name: len(arguments) for name, (_, arguments) in interface.SIGNATURES.items()}
     assert declared == counts
 
 
@@ -219,4 +219,4 @@ def test_python_declares_every_field_in_its_order(name):
         for field in line.split(",")
         if field.strip()
     ]
-    assert [field for field, _ in getattr(library, name)._fields_] == fields
+    assert [field for field, _ in getattr(interface, name)._fields_] == fields

@@ -9,13 +9,18 @@ import logging
 import os
 import platform
 import sys
-from ctypes import POINTER, c_float, c_int32, c_int64, c_void_p
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntFlag
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from elmore.errors import ConfigError
+from elmore.kernels.interface import INTERFACE, SIGNATURES
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 logger = logging.getLogger(__name__)
 
@@ -26,9 +31,6 @@ REBUILD = (
     "To build the kernels, install a C++ compiler and run: pip install --force-reinstall "
     "--no-deps --no-cache-dir --no-binary elmore elmore"
 )
-
-# Must equal elmore_interface() in exports.cpp.
-_INTERFACE = 1
 
 
 class Feature(IntFlag):
@@ -59,63 +61,6 @@ _CHOICES = {
 }
 
 
-class Matrix(ctypes.Structure):
-    """`ElmoreMatrix` of exports.cpp."""
-
-    _fields_ = (
-        ("panels", c_void_p),
-        ("scales", c_void_p),
-        ("num_inputs", c_int64),
-        ("num_panels", c_int64),
-    )
-
-
-class Layer(ctypes.Structure):
-    """`ElmoreLayer` of exports.cpp."""
-
-    _fields_ = (
-        ("input", Matrix),
-        ("state", Matrix),
-        ("projection", Matrix),
-        ("bias", c_void_p),
-        ("cell_clip", c_float),
-        ("output_clip", c_float),
-        ("num_cells", c_int64),
-        ("num_outputs", c_int64),
-    )
-
-
-class BackwardLayer(ctypes.Structure):
-    """`ElmoreBackwardLayer` of exports.cpp."""
-
-    _fields_ = (
-        ("projection", Matrix),
-        ("state", Matrix),
-        ("cell_clip", c_float),
-        ("output_clip", c_float),
-        ("num_cells", c_int64),
-        ("num_outputs", c_int64),
-    )
-
-
-class Saved(ctypes.Structure):
-    """`ElmoreSaved` of exports.cpp."""
-
-    _fields_ = tuple((name, c_void_p) for name in ("gates", "cells", "shown", "narrow"))
-
-
-class Gradients(ctypes.Structure):
-    """`ElmoreGradients` of exports.cpp."""
-
-    _fields_ = tuple(
-        (name, c_void_p)
-        for name in (
-            *("outputs", "last_hidden", "last_cell"),
-            *("gates", "narrow", "first_hidden", "first_cell"),
-        )
-    )
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Kernel:
     """A loaded library. Its functions release the GIL while they run."""
@@ -137,6 +82,11 @@ def find_kernel() -> Kernel | None:
             f". {choice.remedy}" if choice.remedy else "",
         )
     return choice.kernel
+
+
+def find_kernel_for(tensors: "Iterable[Tensor]") -> Kernel | None:
+    """Return the kernel for these tensors, or None for torch; kernels need float32 on the CPU."""
+    return find_kernel() if all(map(_is_plain, tensors)) else None
 
 
 def load_kernel(name: str) -> Kernel:
@@ -200,6 +150,20 @@ def check(status: int) -> None:
     """Raise an error if a native function returned a nonzero status."""
     if status:
         raise MemoryError("not enough memory for this batch")
+
+
+def check_floats(name: str, tensor: "Tensor", shape: Sequence[int]) -> None:
+    """Raise an error unless native code, which checks nothing, can use a tensor of this shape."""
+    if not _is_plain(tensor) or tensor.shape != tuple(shape):
+        raise ValueError(
+            f"expected {name} of shape {list(shape)} in float32 on the CPU, "
+            f"got {list(tensor.shape)} in {tensor.dtype} on {tensor.device}"
+        )
+
+
+def _is_plain(tensor: "Tensor") -> bool:
+    """Return whether a tensor is float32 on the CPU, without importing torch for --help."""
+    return tensor.is_cpu and tensor.is_floating_point() and tensor.itemsize == 4
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -268,92 +232,11 @@ def _load(name: str, folder: Path) -> Kernel | None:
         return None
     try:
         functions = ctypes.CDLL(str(path))
-        for function, (result, arguments) in _SIGNATURES.items():
+        for function, (result, arguments) in SIGNATURES.items():
             getattr(functions, function).restype = result
             getattr(functions, function).argtypes = arguments
     except (OSError, AttributeError):  # as above
         return None
-    if functions.elmore_interface() != _INTERFACE:  # left over from another version
+    if functions.elmore_interface() != INTERFACE:  # left over from another version
         return None
     return Kernel(name=name, functions=functions, panel=functions.elmore_panel())
-
-
-_SIGNATURES: dict[str, tuple[type, list[object]]] = {
-    "elmore_interface": (c_int32, []),
-    "elmore_panel": (c_int64, []),
-    "elmore_packed_bytes": (c_int64, [c_int32, c_int64, c_int64]),
-    "elmore_pack": (
-        c_int32,
-        [c_int32, c_void_p, c_int64, c_int64, c_int64, c_void_p, c_int64, c_void_p, c_void_p],
-    ),
-    "elmore_train": (
-        c_int32,
-        [
-            *(POINTER(Layer), c_void_p, c_int64, c_void_p),  # layer, steps, their number, inputs
-            *(
-                c_void_p,
-                c_void_p,
-                c_void_p,
-                c_void_p,
-            ),  # first hidden and cell, last hidden and cell
-            *(c_void_p, POINTER(Saved)),  # outputs
-        ],
-    ),
-    "elmore_train_back": (
-        c_int32,
-        [
-            *(POINTER(BackwardLayer), c_void_p, c_int64),  # layer, steps, their number
-            *(POINTER(Saved), c_void_p, POINTER(Gradients)),  # first cell in between
-        ],
-    ),
-    "elmore_linear": (
-        c_int32,
-        [c_int32, POINTER(Matrix), c_void_p, c_void_p, c_int64, c_void_p, c_int64],
-    ),
-    "elmore_highway": (
-        c_int32,
-        [c_int32, POINTER(Matrix), c_void_p, c_void_p, c_int64, c_void_p],
-    ),
-    "elmore_strongest": (
-        c_int32,
-        [
-            *(
-                c_void_p,
-                c_void_p,
-                c_int64,
-                c_int64,
-            ),  # units, positions, numbers of tokens and chars
-            *(c_void_p, c_int64, c_int64, c_int64),  # table, width, units, filters
-            *(c_void_p, c_int64, c_void_p),  # strongest, stride, winners
-        ],
-    ),
-    "elmore_scatter": (
-        c_int32,
-        [
-            *(c_void_p, c_int64, c_int64, c_void_p),  # units, numbers of tokens and chars, winners
-            *(c_void_p, c_int64),  # gradient, stride
-            *(c_int64, c_int64, c_int64, c_void_p),  # width, units, filters, gradient of the table
-        ],
-    ),
-    "elmore_read": (
-        c_int32,
-        [
-            *(
-                c_int32,
-                POINTER(Layer),
-                c_int64,
-                c_int32,
-            ),  # precision, layers, their number, residuals
-            *(c_void_p, c_int64, c_void_p),  # sizes of steps, their number, positions
-            *(c_void_p, c_int64),  # tokens, stride
-            *(
-                c_void_p,
-                c_void_p,
-                c_void_p,
-                c_void_p,
-            ),  # first hidden and cell, last hidden and cell
-            *(c_void_p, c_int64, c_int64),  # outputs, strides of layers and rows
-            c_int32,  # threads that share each step
-        ],
-    ),
-}

@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from elmore.config import Precision
-from elmore.kernels import library
-from elmore.kernels.checks import check_floats
-from elmore.kernels.library import Kernel, check
+from elmore.kernels import interface
+from elmore.kernels.library import Kernel, check, check_floats
 
 LARGE_PAGE = 2 << 20
 
@@ -58,9 +57,9 @@ class PackedMatrix:
             )
         )
 
-    def pointer(self) -> library.Matrix:
+    def pointer(self) -> interface.Matrix:
         """Return the struct for native functions; valid while this object lives."""
-        return library.Matrix(
+        return interface.Matrix(
             self.panels.ctypes.data, self.scales.ctypes.data, self.num_inputs, self.num_panels
         )
 

@@ -13,9 +13,8 @@ import torch
 from torch import Tensor
 
 from elmore.config import Precision
-from elmore.kernels import library
-from elmore.kernels.checks import check_floats
-from elmore.kernels.library import Kernel, check, load_kernel
+from elmore.kernels import interface
+from elmore.kernels.library import Kernel, check, check_floats, load_kernel
 from elmore.kernels.packed import CODES, PackedMatrix, interleave_numbers
 from elmore.kernels.threads import run_together
 
@@ -54,12 +53,12 @@ class PackedLayer:
         self.num_cells = len(weights.bias) // 4
         self.num_outputs = weights.state_weight.shape[1]
 
-    def pointer(self) -> library.Layer:
+    def pointer(self) -> interface.Layer:
         """Return the struct for native functions; valid while this object lives."""
-        return library.Layer(
+        return interface.Layer(
             self.input.pointer(),
             self.state.pointer(),
-            library.Matrix() if self.projection is None else self.projection.pointer(),
+            interface.Matrix() if self.projection is None else self.projection.pointer(),
             self.bias.data_ptr(),
             self.cell_clip,
             self.output_clip,
@@ -68,27 +67,22 @@ class PackedLayer:
         )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ReadingPlan:
-    """Which tokens are read at each step; see `model/packing.py`."""
-
-    step_sizes: Sequence[int]
-    positions: Sequence[Tensor]  # per direction: (N,) flat position of each packed row
-
-
 class PackedReader:
-    """The LSTMs of both directions."""
+    """A packed copy of the LSTMs of both directions; later changes to the weights are not seen."""
 
     def __init__(
         self,
         kernel: Kernel,
-        directions: Sequence[Sequence[PackedLayer]],
+        directions: Sequence[Sequence[LayerWeights]],
         *,
-        precision: Precision,
+        precision: Precision = Precision.F32,
         has_residuals: bool,
     ) -> None:
         self.kernel_name = kernel.name
-        self.directions = [list(layers) for layers in directions]
+        self.directions = [
+            [PackedLayer(kernel, weights, precision=precision) for weights in layers]
+            for layers in directions
+        ]
         self.precision = precision
         self.has_residuals = has_residuals
         widths = {
@@ -101,15 +95,24 @@ class PackedReader:
             raise ValueError(f"expected layers of equal width, got {sorted(widths)}")
 
     def read(
-        self, tokens: Tensor, plan: ReadingPlan, hidden: Tensor, cell: Tensor
+        self,
+        tokens: Tensor,
+        *,
+        step_sizes: Sequence[int],
+        positions: Sequence[Tensor],
+        hidden: Tensor,
+        cell: Tensor,
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Run over flat (N, D) tokens from states (2, L, B, D) and (2, L, B, C) in packed order.
+
+        `step_sizes` are the numbers of rows of each step, `positions` the (N,) flat position of
+        each packed row, per direction (see `model/packing.py`).
 
         Return flat (L + 1, N, 2D) layers and the final states, with the shapes of the given ones.
         """
         kernel = load_kernel(self.kernel_name)
         num_layers = len(self.directions[0])
-        self._check(tokens, plan, hidden, cell)
+        self._check(tokens, step_sizes, positions, hidden, cell)
         tokens = tokens.detach().contiguous()
         hidden, cell = hidden.detach().contiguous(), cell.detach().contiguous()
         num_tokens, dim = tokens.shape
@@ -117,19 +120,19 @@ class PackedReader:
         layers[0, :, :dim] = tokens
         layers[0, :, dim:] = tokens
         last_hidden, last_cell = torch.empty_like(hidden), torch.empty_like(cell)
-        step_sizes = np.array(plan.step_sizes, np.int32)
+        sizes = np.array(step_sizes, np.int32)
 
         def read_direction(number: int) -> None:
             packed = self.directions[number]
             check(
                 kernel.functions.elmore_read(
                     CODES[self.precision],
-                    (library.Layer * num_layers)(*(layer.pointer() for layer in packed)),
+                    (interface.Layer * num_layers)(*(layer.pointer() for layer in packed)),
                     num_layers,
                     self.has_residuals,
-                    step_sizes.ctypes.data,
-                    len(step_sizes),
-                    plan.positions[number].data_ptr(),
+                    sizes.ctypes.data,
+                    len(sizes),
+                    positions[number].data_ptr(),
                     tokens.data_ptr(),
                     dim,
                     hidden[number].data_ptr(),
@@ -151,15 +154,19 @@ class PackedReader:
             run_together(lambda: read_direction(0), lambda: read_direction(1))
         return layers, last_hidden, last_cell
 
-    def _check(self, tokens: Tensor, plan: ReadingPlan, hidden: Tensor, cell: Tensor) -> None:
+    def _check(
+        self,
+        tokens: Tensor,
+        step_sizes: Sequence[int],
+        positions: Sequence[Tensor],
+        hidden: Tensor,
+        cell: Tensor,
+    ) -> None:
         layer = self.directions[0][0]
-        states = (2, len(self.directions[0]), plan.step_sizes[0] if plan.step_sizes else 0)
-        check_floats("tokens", tokens, (sum(plan.step_sizes), layer.input.num_inputs))
-        for positions in plan.positions:
-            if len(positions) != len(tokens):
-                raise ValueError(
-                    f"expected {len(tokens)} positions per direction, got {len(positions)}"
-                )
+        states = (2, len(self.directions[0]), step_sizes[0] if step_sizes else 0)
+        check_floats("tokens", tokens, (sum(step_sizes), layer.input.num_inputs))
+        if any(len(rows) != len(tokens) for rows in positions):
+            raise ValueError(f"expected {len(tokens)} positions in each direction")
         check_floats("hidden states", hidden, (*states, layer.num_outputs))
         check_floats("cells", cell, (*states, layer.num_cells))
 

@@ -11,8 +11,7 @@ import torch
 from torch import Tensor
 
 from elmore.config import Precision
-from elmore.kernels.checks import check_floats
-from elmore.kernels.library import Kernel, check, load_kernel
+from elmore.kernels.library import Kernel, check, check_floats, load_kernel
 from elmore.kernels.packed import CODES, PackedMatrix, interleave_numbers
 from elmore.kernels.threads import run_together, split_evenly
 

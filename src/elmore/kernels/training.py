@@ -16,9 +16,8 @@ import torch
 from torch import Tensor
 
 from elmore.config import Precision
-from elmore.kernels import library
-from elmore.kernels.checks import check_floats
-from elmore.kernels.library import Kernel, check
+from elmore.kernels import interface
+from elmore.kernels.library import Kernel, check, check_floats
 from elmore.kernels.packed import PackedMatrix
 from elmore.kernels.reading import LayerWeights, PackedLayer
 from elmore.kernels.threads import run_together
@@ -203,8 +202,8 @@ class _Direction:
             if weights.projection_weight is None
             else PackedMatrix(self.kernel, weights.projection_weight.t(), precision=Precision.F32)
         )
-        layer = library.BackwardLayer(
-            library.Matrix() if projection is None else projection.pointer(),
+        layer = interface.BackwardLayer(
+            interface.Matrix() if projection is None else projection.pointer(),
             state.pointer(),
             np.inf if weights.cell_clip is None else weights.cell_clip,
             np.inf if weights.output_clip is None else weights.output_clip,
@@ -217,7 +216,7 @@ class _Direction:
             self.hidden_gradient,
             self.cell_gradient,
         ]
-        gradients = library.Gradients(
+        gradients = interface.Gradients(
             *(tensor.data_ptr() for tensor in [*self.result_gradients, *tensors])
         )
         check(
@@ -255,6 +254,6 @@ class _Direction:
             start += int(size)
         return torch.cat(parts)
 
-    def _pointers(self) -> library.Saved:
+    def _pointers(self) -> interface.Saved:
         tensors = [self.gates, self.cells, self.shown, self.narrow]
-        return library.Saved(*(tensor.data_ptr() for tensor in tensors))
+        return interface.Saved(*(tensor.data_ptr() for tensor in tensors))

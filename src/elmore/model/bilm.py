@@ -4,22 +4,21 @@ Shapes: L LSTM layers, B sentences, N tokens in total, D one direction, C cells.
 """
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
 
-from elmore.kernels.choice import find_kernel_for
-from elmore.kernels.library import TORCH, Kernel
+from elmore.config import Precision
+from elmore.kernels.library import TORCH, Kernel, find_kernel_for
 from elmore.kernels.reading import PackedReader
 from elmore.kernels.threads import run_together_in_torch
 from elmore.kernels.training import LayerOutput, train_layer
 from elmore.model.layers import run_layers
 from elmore.model.lstm import ProjectedLSTM
-from elmore.model.packed_reader import pack_lstms, read_packed, version_of, weights_of
-from elmore.model.packing import Packing, invert, pack
+from elmore.model.packing import Packing, invert, read_packed, read_sentences
 from elmore.model.state import BiLMOutput, BiLMState, repeat_state
 from elmore.model.token_encoder import Highway, TokenEncoder
 from elmore.text.batches import Batch, TokenIds
@@ -129,7 +128,7 @@ class BiLM(nn.Module):
         hidden, cell = start.hidden[:, depth].unbind(), start.cell[:, depth].unbind()
         kernel = self.find_kernel(inputs) if uses_kernel else None
         if kernel is not None:
-            weights = [weights_of(direction[depth]) for direction in self.directions]
+            weights = [direction[depth].kernel_weights() for direction in self.directions]
             return train_layer(kernel, weights, inputs, step_sizes, hidden, cell)
         results: dict[int, LayerOutput] = {}
 
@@ -190,6 +189,16 @@ class BiLM(nn.Module):
     def _lstm_weights(self) -> Iterator[Tensor]:
         return itertools.chain(self.forward_lm.parameters(), self.backward_lm.parameters())
 
+    @torch.no_grad()
+    def pack_lstms(self, kernel: Kernel, *, precision: Precision = Precision.F32) -> PackedReader:
+        """Return a copy of the LSTMs, packed for a kernel."""
+        return PackedReader(
+            kernel,
+            [[lstm.kernel_weights() for lstm in lstms] for lstms in self.directions],
+            precision=precision,
+            has_residuals=self.has_residuals,
+        )
+
     def _pack(self, kernel: Kernel) -> PackedReader:
         """Return the packed LSTMs; the last copy is reused until a weight changes."""
         settings = [
@@ -197,29 +206,24 @@ class BiLM(nn.Module):
             for lstms in self.directions
             for lstm in lstms
         ]
-        version = (kernel.name, self.has_residuals, settings, version_of(self._lstm_weights()))
+        version = (kernel.name, self.has_residuals, settings, _version_of(self._lstm_weights()))
         kept = self._packed  # read once: another thread may replace it
         if kept is None or kept[0] != version:
-            packed = pack_lstms(kernel, self.directions, has_residuals=self.has_residuals)
-            kept = self._packed = (version, packed)
+            kept = self._packed = (version, self.pack_lstms(kernel))
         return kept[1]
 
 
-def read_sentences(
-    read: Callable[[Tensor, Packing, BiLMState], BiLMOutput],
-    tokens: Tensor,
-    lengths: Tensor,
-    start: BiLMState,
-    *,
-    num_layers: int,
-) -> BiLMOutput:
-    """Pack sentences, `read` them, and restore the order of their states.
+def _version_of(weights: Iterable[Tensor]) -> list[Hashable]:
+    """Return a value that changes with the weights: torch's version counter and a sample.
 
-    `read` takes and returns flat tokens; only its states are in packed order.
+    The counter misses writes through `.data` or a numpy array. The sample catches those, unless
+    only a few single numbers were written.
     """
-    if len(lengths) == 0:
-        empty = tokens.new_zeros((num_layers, 0, 2 * tokens.shape[1]))
-        return BiLMOutput(layers=empty, state=start)
-    packing = pack(lengths, device=tokens.device)
-    output = read(tokens, packing, start[packing.order])
-    return BiLMOutput(layers=output.layers, state=output.state[invert(packing.order)])
+    return [
+        (
+            weight.data_ptr(),
+            -1 if weight.is_inference() else weight._version,
+            weight.detach().flatten()[:: weight.numel() // 64 + 1].numpy().tobytes(),
+        )
+        for weight in weights
+    ]

@@ -16,8 +16,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from elmore.kernels.choice import find_kernel_for
-from elmore.kernels.library import Kernel
+from elmore.kernels.library import Kernel, find_kernel_for
 from elmore.kernels.tokens import find_strongest, scatter_gradient
 from elmore.model.rows import ROW_BLOCK, extend_rows, extend_weight, multiply, round_up
 

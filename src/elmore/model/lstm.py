@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
+from elmore.kernels.reading import LayerWeights
 from elmore.model.rows import extend_rows, extend_weight, lay_out, multiply, round_up
 
 
@@ -97,6 +98,17 @@ class ProjectedLSTM(nn.Module):
         cell_dim = len(self.bias) // 4
         forget_bias[cell_dim : 2 * cell_dim] = self.forget_bias
         return self.bias + forget_bias
+
+    def kernel_weights(self) -> LayerWeights:
+        """Return the weights as the native kernels take them."""
+        return LayerWeights(
+            input_weight=self.input_weight,
+            state_weight=self.state_weight,
+            bias=self.full_bias(),
+            projection_weight=self.projection_weight,
+            cell_clip=self.cell_clip,
+            output_clip=self.output_clip,
+        )
 
     def _gates_of_input(self, x: Tensor) -> Tensor:
         """Return the input's part of the gates at all steps, and extra rows for the last block."""

@@ -14,9 +14,9 @@ from torch import Tensor, nn
 from elmore.config import Precision
 from elmore.kernels.library import Kernel
 from elmore.kernels.tokens import PackedHighway, PackedLinear
-from elmore.model.bilm import BiLM, read_sentences
+from elmore.model.bilm import BiLM
 from elmore.model.lstm import ProjectedLSTM
-from elmore.model.packed_reader import pack_lstms, read_packed
+from elmore.model.packing import read_packed, read_sentences
 from elmore.model.state import BiLMOutput, BiLMState, repeat_state
 from elmore.model.token_encoder import Highway, TokenEncoder
 from elmore.text.batches import TokenIds
@@ -82,12 +82,7 @@ class PackedBiLM:
         self.num_layers = bilm.num_layers
         self.output_dim = bilm.output_dim
         self.precision = precision
-        self._lstms = pack_lstms(
-            kernel,
-            bilm.directions,
-            has_residuals=bilm.has_residuals,
-            precision=precision,
-        )
+        self._lstms = bilm.pack_lstms(kernel, precision=precision)
 
     @property
     def device(self) -> torch.device:

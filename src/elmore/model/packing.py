@@ -1,10 +1,12 @@
 """Which tokens of sentences of different lengths are read at each step, in each direction.
 
-Shapes: B sentences, N tokens in total, T the longest sentence. "Flat" order is sentence after
-sentence. "Packed" order is step after step, longest sentence first, so the sentences of a step are
-the first sentences of the step before.
+"Flat" order is sentence after sentence. "Packed" order is step after step, longest sentence first,
+so the sentences of a step are the first sentences of the step before.
+
+Shapes: B sentences, N tokens in total, T the longest sentence, D one direction.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +14,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from elmore.kernels.reading import PackedReader
+from elmore.model.state import BiLMOutput, BiLMState
 from elmore.text.batches import NUM_MARKERS
 
 
@@ -46,6 +50,42 @@ def pack(lengths: Tensor, *, device: torch.device) -> Packing:
 
 def _to_tensor(numbers: NDArray[np.int64], device: torch.device) -> Tensor:
     return torch.from_numpy(numbers).to(device)
+
+
+def read_sentences(
+    read: Callable[[Tensor, Packing, BiLMState], BiLMOutput],
+    tokens: Tensor,
+    lengths: Tensor,
+    start: BiLMState,
+    *,
+    num_layers: int,
+) -> BiLMOutput:
+    """Pack sentences, `read` them, and restore the order of their states.
+
+    `read` takes and returns flat (N, D) tokens; only its states are in packed order.
+    """
+    if len(lengths) == 0:
+        empty = tokens.new_zeros((num_layers, 0, 2 * tokens.shape[1]))
+        return BiLMOutput(layers=empty, state=start)
+    packing = pack(lengths, device=tokens.device)
+    if len(lengths) == 1:  # a single sentence is in packed order already
+        return read(tokens, packing, start)
+    output = read(tokens, packing, start[packing.order])
+    return BiLMOutput(layers=output.layers, state=output.state[invert(packing.order)])
+
+
+def read_packed(
+    reader: PackedReader, tokens: Tensor, packing: Packing, start: BiLMState
+) -> BiLMOutput:
+    """Read flat (N, D) tokens with packed LSTMs."""
+    layers, hidden, cell = reader.read(
+        tokens,
+        step_sizes=packing.step_sizes,
+        positions=[packing.forward_lm, packing.backward_lm],
+        hidden=start.hidden,
+        cell=start.cell,
+    )
+    return BiLMOutput(layers=layers, state=BiLMState(hidden=hidden, cell=cell))
 
 
 def invert(permutation: Tensor) -> Tensor:

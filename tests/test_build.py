@@ -1,6 +1,7 @@
 import torch
 
-from elmore.build import build_bilm, initialize, weight_shapes
+from elmore.build import build_bilm, initialize
+from elmore.model.empty_network import weight_shapes, without_weights
 from tests import tiny
 
 
@@ -21,7 +22,8 @@ def test_highways_begin_by_carrying_their_input_through():
     assert (bilm.forward_lm[0].bias == 0.0).all()
 
 
-def test_shapes_are_those_of_the_network():
-    bilm = build_bilm(tiny.word_and_char_config())
-    wanted = {name: tuple(weight.shape) for name, weight in bilm.state_dict().items()}
-    assert weight_shapes(tiny.word_and_char_config()) == wanted
+def test_a_network_without_weights_has_the_shapes_of_one_with_weights():
+    with without_weights():
+        empty = build_bilm(tiny.word_and_char_config())
+    assert all(weight.is_meta for weight in empty.parameters())
+    assert weight_shapes(empty) == weight_shapes(build_bilm(tiny.word_and_char_config()))

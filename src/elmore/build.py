@@ -7,7 +7,6 @@ from torch import nn
 
 from elmore.config import Activation, ModelConfig, Units
 from elmore.model.bilm import BiLM
-from elmore.model.empty_network import without_weights
 from elmore.model.lstm import ProjectedLSTM
 from elmore.model.token_encoder import CharacterCNN, Highway, TokenEncoder
 from elmore.text.batches import Speller
@@ -108,10 +107,3 @@ def initialize(bilm: BiLM, *, seed: int) -> None:
             weight.uniform_(-1.0, 1.0, generator=generator)
         else:
             weight.normal_(0.0, weight.shape[1] ** -0.5, generator=generator)
-
-
-def weight_shapes(config: ModelConfig) -> dict[str, tuple[int, ...]]:
-    """Return the name and shape of every weight, without allocating any."""
-    with without_weights():
-        bilm = build_bilm(config)
-    return {name: tuple(weight.shape) for name, weight in bilm.state_dict().items()}

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
+from torch import nn
 from torch.overrides import TorchFunctionMode
 
 
@@ -13,6 +14,11 @@ def without_weights() -> Iterator[None]:
     """Build modules with shapes only: no memory is allocated, no weights are drawn."""
     with torch.device("meta"), _SkipInitializing():
         yield
+
+
+def weight_shapes(network: nn.Module) -> dict[str, tuple[int, ...]]:
+    """Return the name and shape of every weight."""
+    return {name: tuple(weight.shape) for name, weight in network.state_dict().items()}
 
 
 class _SkipInitializing(TorchFunctionMode):

@@ -5,20 +5,20 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Self, cast
+from typing import Any, Self
 
 import torch
 from huggingface_hub import PyTorchModelHubMixin
 from torch import Tensor, nn
 
-from elmore.build import build_bilm, build_speller, initialize, weight_shapes
+from elmore.build import build_bilm, build_speller, initialize
 from elmore.config import About, ModelConfig, Units
 from elmore.errors import ModelError
-from elmore.model.empty_network import without_weights
+from elmore.model.empty_network import weight_shapes, without_weights
 from elmore.text.batches import Batch, make_batch
 from elmore.text.characters import NUM_BYTE_UNITS
 from elmore.weights.hub import find_folder, upload
-from elmore.weights.model_folder import read_folder, write_folder
+from elmore.weights.model_folder import CONFIG, WEIGHTS, read_folder, read_tensors, write_folder
 from elmore.weights.softmax_file import FILES as SOFTMAX_FILES
 
 
@@ -97,11 +97,14 @@ class ElmoModel(
     @classmethod
     def from_pretrained(cls, pretrained_model_name_or_path: str | Path, **hub_options: Any) -> Self:
         """Load a model from a folder (without network access) or from the hub (`owner/name`)."""
-        saved = read_folder(find_folder(pretrained_model_name_or_path, **hub_options))
-        model = assemble_model(
-            saved.config, saved.tensors, characters=saved.characters, words=saved.words
-        )
-        return cast(Self, model)
+        folder = find_folder(pretrained_model_name_or_path, **hub_options)
+        saved = read_folder(folder)
+        with without_weights():
+            model = cls(saved.config, characters=saved.characters, words=saved.words)
+        shapes = weight_shapes(model.bilm)
+        tensors = read_tensors(folder / WEIGHTS, shapes, settings=CONFIG)
+        model.bilm.load_state_dict(tensors, strict=True, assign=True)
+        return model.eval()
 
     def save_pretrained(
         self,
@@ -151,8 +154,8 @@ def assemble_model(
 ) -> ElmoModel:
     """Build a model from its weights; `initial_hidden` and `initial_cell` default to zeros."""
     with without_weights():
-        shapes = weight_shapes(config)
         model = ElmoModel(config, characters=characters, words=words)
+    shapes = weight_shapes(model.bilm)
     initial = {name: torch.zeros(shapes[name]) for name in ("initial_hidden", "initial_cell")}
     tensors = {**initial, **tensors}
     for name, shape in shapes.items():

@@ -16,7 +16,6 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from elmore.build import weight_shapes
 from elmore.config import ModelConfig, Store, Units
 from elmore.errors import ConfigError, ModelError
 from elmore.files.atomic import make_folder, refuse_broken_links, replace_file
@@ -41,10 +40,9 @@ STORES = {Store.F32: torch.float32, Store.F16: torch.float16, Store.BF16: torch.
 
 @dataclass(frozen=True, kw_only=True)
 class SavedModel:
-    """The contents of a model folder."""
+    """The contents of a model folder, without the weights."""
 
     config: ModelConfig
-    tensors: dict[str, Tensor]
     characters: list[str]
     words: list[str]
 
@@ -151,13 +149,12 @@ def write_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
 
 
 def read_folder(folder: Path) -> SavedModel:
-    """Read a model; the weights' shapes are compared with the config before any is read."""
+    """Read the config and the lists; `read_tensors` reads the weights."""
     config = _read_config(folder / CONFIG)
     characters, words = config.characters, config.words
     has_list = characters is not None and characters.units is Units.CHARACTERS
     return SavedModel(
         config=config,
-        tensors=read_tensors(folder / WEIGHTS, weight_shapes(config), settings=CONFIG),
         characters=read_list(folder / CHARACTERS) if has_list else [],
         words=read_list(folder / WORDS) if words is not None else [],
     )

@@ -17,7 +17,7 @@ from elmore.files.atomic import make_folder, replace_file
 from elmore.files.bounded_file import check_file
 from elmore.files.json_file import read_json, write_json
 from elmore.model.adaptive_softmax import AdaptiveSoftmax
-from elmore.model.empty_network import without_weights
+from elmore.model.empty_network import weight_shapes, without_weights
 from elmore.model.word_softmax import WordSoftmax
 from elmore.text.vocabulary import BEGIN_WORD, END_WORD, UNKNOWN_WORD, number_entries, write_entries
 from elmore.weights.model_folder import (
@@ -153,8 +153,7 @@ def read_softmax(folder: Path, *, dim: int) -> SavedSoftmax:
             softmax = _build(settings)
     except ValueError as error:
         raise ModelError(f"{folder / SETTINGS}: {error}") from error
-    shapes = {name: tuple(weight.shape) for name, weight in softmax.state_dict().items()}
-    shapes[LOG_SHARES] = (len(words),)
+    shapes = weight_shapes(softmax) | {LOG_SHARES: (len(words),)}
     tensors = read_tensors(folder / WEIGHTS, shapes, settings=SETTINGS)
     log_shares = tensors.pop(LOG_SHARES)
     if bool((log_shares > 0).any()):

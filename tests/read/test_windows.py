@@ -4,15 +4,16 @@ import threading
 import time
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from elmore.config import StatePolicy
 from elmore.embed.layer_choice import LayerChoice
-from elmore.embed.vectors import make_cutter, make_empty
 from elmore.model.bilm import BiLM
 from elmore.model.scalar_mix import ScalarMix
 from elmore.read.engine import Engine
 from elmore.read.token_cache import TokenCache
-from elmore.read.windows import WindowedReading
+from elmore.read.windows import WindowedReading, chain_documents, cut_windows
 from tests import tiny
 
 SENTENCES = [[f"w{(n * k) % 11}" for k in range(n % 7)] for n in range(50)]
@@ -28,8 +29,8 @@ def make(model, *, policy="reset", layers="all", **settings):
     choice = LayerChoice(layers, num_layers=3)
     return WindowedReading(
         Engine(model.bilm, cache, **{"tokens_per_batch": 20, **settings}),
-        make_cutter(choice),
-        empty=make_empty(choice, model.bilm),
+        choice.cut,
+        empty=choice.make_empty(model.bilm),
         policy=StatePolicy(policy),
         max_sentence_tokens=100,
     )
@@ -107,3 +108,15 @@ def test_threads_are_started_once_and_serve_every_call(model):
 def test_a_sentence_kept_keeps_nothing_else_alive(model):
     for window in run(make(model)):
         assert all(vectors.base is None for vectors in window.vectors)
+
+
+@given(st.lists(st.integers(1, 30), max_size=40), st.integers(1, 50), st.integers(1, 4))
+def test_windows_keep_order_and_groups(lengths, max_tokens, multiple_of):
+    sentences = [["a"] * length for length in lengths]
+    windows = list(cut_windows(sentences, max_tokens=max_tokens, multiple_of=multiple_of))
+    assert [sentence for window in windows for sentence in window] == sentences
+    assert all(len(window) % multiple_of == 0 for window in windows[:-1])
+
+
+def test_documents_end_at_empty_sentences():
+    assert chain_documents([[], ["a"], [], [], ["b"], ["c"]]) == [[], [1], [], [4, 5]]

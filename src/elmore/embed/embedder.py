@@ -5,7 +5,9 @@ Shapes: L layers, D both directions of one layer.
 
 import copy
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, overload
 
@@ -13,12 +15,10 @@ import numpy as np
 import torch
 
 from elmore.config import Precision, StatePolicy, Store
-from elmore.embed.layer_choice import AVERAGE, LayerChoice, Layers
-from elmore.embed.origin import Origin, move_model
+from elmore.embed.layer_choice import AVERAGE, Array, LayerChoice, Layers, Output
 from elmore.embed.progress import show_progress
-from elmore.embed.vectors import Array, Output, make_cutter, make_empty
 from elmore.errors import ConfigError, DataError, ModelError
-from elmore.jobs.device import read_device
+from elmore.jobs.device import move_model, read_device
 from elmore.model.packed_bilm import freeze
 from elmore.model.state import BiLMState, RowMemory
 from elmore.read.engine import Engine
@@ -28,8 +28,7 @@ from elmore.settings import read_choice
 from elmore.text.language import Language
 from elmore.text.tokens import parse_sentence
 from elmore.weights.elmo_model import ElmoModel
-from elmore.weights.loading import read_source
-from elmore.weights.model_source import ModelSource, find_source
+from elmore.weights.loading import ModelSource, find_source, read_source
 
 if TYPE_CHECKING:
     from elmore.lm.language_model import LanguageModel
@@ -140,22 +139,22 @@ class Embedder:
             num_parallel=max(1, torch.get_num_threads() // 2),  # one thread per direction
         )
         self._memory = RowMemory()
-        self._origin: Origin | None = None  # None: the model was given, not loaded
+        self._source: ModelSource | None = None  # None: the model was given, not loaded
         self._language_model: LanguageModel | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what is needed to rebuild the embedder; packed weights and caches are left out."""
-        origin = self._origin
-        if origin is not None and origin.fingerprint != self.model.fingerprint():
-            origin = None  # the weights were changed after loading
-        if origin is None and self.model.is_released:
+        source = self._source
+        if source is not None and source.fingerprint != self.model.fingerprint():
+            source = None  # the weights were changed after loading
+        if source is None and self.model.is_released:
             raise ModelError(
                 "this embedder cannot be pickled, because its model has released its weights; make "
                 "the embedder with elmore.load, which records where they came from"
             )
         return {
-            "origin": origin,
-            "model": self.model if origin is None else None,
+            "source": source,
+            "model": self.model if source is None else None,
             "device": "cpu" if self.model.is_released else str(self.model.bilm.initial_cell.device),
             "settings": {
                 "state": self.state,
@@ -170,14 +169,14 @@ class Embedder:
         }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        origin: Origin | None = state["origin"]
+        source: ModelSource | None = state["source"]
         model = state["model"]
-        if origin is not None:
-            model = move_model(origin.read_again(), state["device"])
+        if source is not None:
+            model = move_model(source.read_again(), state["device"])
         Embedder.__init__(self, model, **state["settings"])
         self._memory = state["memory"]
-        if origin is not None:
-            self._release_weights(origin.source)
+        if source is not None:
+            self._release_weights(source)
 
     def __copy__(self) -> Self:
         """Return a copy that shares the model and the cache."""
@@ -196,7 +195,7 @@ class Embedder:
         """Release weights that were packed and can be loaded again."""
         if self.has_own_weights:
             self.model.release_weights()
-        self._origin = Origin(source=source, fingerprint=self.model.fingerprint())
+        self._source = replace(source, fingerprint=self.model.fingerprint())
 
     @property
     def num_layers(self) -> int:
@@ -330,11 +329,11 @@ class Embedder:
         if self._language_model is None:
             from elmore.lm.language_model import LanguageModel  # noqa: PLC0415  often not needed
 
-            if self._origin is None:
+            source = self._source
+            if source is None:
                 raise ModelError(
                     "a model in memory has no LM head; load one from a folder with elmore.load"
                 )
-            source = self._origin.source
             path = None if source.is_default else source.find()
             self._language_model = LanguageModel.load(path).to(self.device)
         return self._language_model
@@ -348,14 +347,14 @@ class Embedder:
         except NoSoftmaxError:
             self.load_model().save_pretrained(folder, store=store)
         except ModelError:
-            if self._origin is not None:
+            if self._source is not None:
                 raise
             self.model.save_pretrained(folder, store=store)
 
     def load_model(self) -> ElmoModel:
         """Return the model with its weights, loading them again if they were released."""
-        if self.model.is_released and self._origin is not None:
-            return self._origin.read_again()
+        if self.model.is_released and self._source is not None:
+            return self._source.read_again()
         self.model.require_weights()
         return self.model
 
@@ -371,8 +370,8 @@ class Embedder:
         self._engine.reader = self._engine.cache.reader = self._bilm
         self._engine.cache.clear()
         self._language_model = None
-        if self._origin is not None:
-            self._release_weights(self._origin.source)
+        if self._source is not None:
+            self._release_weights(self._source)
         return self
 
     def __repr__(self) -> str:
@@ -412,8 +411,8 @@ class Embedder:
         choice = self.choose_layers(layers)
         reading = WindowedReading(
             self._engine,
-            make_cutter(choice, output=output),
-            empty=make_empty(choice, self._bilm, output=output),
+            partial(choice.cut, output=output),
+            empty=choice.make_empty(self._bilm, output=output),
             policy=self.state,
             max_sentence_tokens=self.max_sentence_tokens,
         )

@@ -1,23 +1,39 @@
-"""Which layers a vector is made of: all, some, one, their average, or a weighted sum.
+"""From layers to vectors: all layers, some, one, their average or a weighted sum, by sentence.
 
-Shapes: L layers, N tokens, D one layer's vector.
+Shapes: L layers, N tokens of a batch (markers included), D both directions of one layer.
 """
 
 import copy
 from collections.abc import Sequence
+from enum import StrEnum
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from elmore.errors import ConfigError
 from elmore.model.scalar_mix import ScalarMix
+from elmore.read.engine import ReadBatch
+from elmore.read.reader import Reader
 
 ALL, AVERAGE, TOP = "all", "average", "top"
 
 # A list is layer numbers, never weights.
 Layers = str | int | np.integer[Any] | Sequence[int] | ScalarMix
+
+
+Array = NDArray[np.float32]
+
+
+class Output(StrEnum):
+    """The type in which vectors are returned."""
+
+    NUMPY = "numpy"
+    TORCH = "torch"
+    """Tensors, on the device that computed them."""
 
 
 class LayerChoice:
@@ -46,11 +62,6 @@ class LayerChoice:
         """The number of vectors per token; None for a single one, without a layer axis."""
         return None if self.numbers is None else len(self.numbers)
 
-    @property
-    def is_per_sentence(self) -> bool:
-        """Whether a token's result depends on the whole sentence, as it does with layer norm."""
-        return self.mix is not None and self.mix.normalizes
-
     def __str__(self) -> str:
         """Return the name of the choice in vector files."""
         if self.mix is not None:
@@ -74,6 +85,34 @@ class LayerChoice:
         if self.name == AVERAGE:
             return layers.mean(dim=0)
         return layers if self.name == ALL else layers[self.numbers]
+
+    def cut(self, batch: ReadBatch, *, output: Output = Output.NUMPY) -> list[Any]:
+        """Return one (tokens, D) or (layers, tokens, D) array per sentence, without markers."""
+        ends = list(accumulate(batch.lengths))
+        if self.mix is not None and self.mix.normalizes:  # layer norm is over a sentence
+            parts = torch.tensor_split(batch.layers, ends[:-1], dim=1)
+            chosen = torch.cat([self(part) for part in parts])
+        else:
+            chosen = self(batch.layers)
+        chosen = chosen.to(torch.float32)
+        slices = [
+            (..., slice(start + 1, end - 1), slice(None)) for start, end in pairwise([0, *ends])
+        ]
+        # Copied, because a slice would keep the whole batch alive. On the CPU numpy copies, because
+        # torch would wake up its threads for it.
+        with torch.inference_mode(False):  # so that the tensors can be used in training
+            if output is Output.TORCH and chosen.device.type != "cpu":
+                return [chosen[piece].clone() for piece in slices]
+            arrays = chosen.cpu().numpy()
+            copies = [arrays[piece].copy() for piece in slices]
+            return copies if output is Output.NUMPY else list(map(torch.from_numpy, copies))
+
+    def make_empty(self, reader: Reader, *, output: Output = Output.NUMPY) -> Any:
+        """Return the vectors of a sentence without tokens."""
+        shape = (*([] if self.num_kept is None else [self.num_kept]), 0, reader.output_dim)
+        if output is Output.TORCH:
+            return torch.empty(shape, device=reader.device)
+        return np.empty(shape, np.float32)
 
 
 def _read_text(layers: str) -> Layers:

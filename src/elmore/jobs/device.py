@@ -1,13 +1,18 @@
 """The device that a user names, checked before anything is loaded or computed."""
 
 import os
+from typing import TypeVar
 
 import torch
+from torch import nn
 
 from elmore.errors import ConfigError
 
 # What torch raises for a device that it does not know, or cannot use here.
 _REFUSALS = (RuntimeError, AssertionError, AttributeError, ImportError, TypeError)
+
+
+_Model = TypeVar("_Model", bound=nn.Module)
 
 
 def read_device(name: str | torch.device) -> torch.device:
@@ -27,6 +32,17 @@ def read_device(name: str | torch.device) -> torch.device:
     except _REFUSALS:
         raise _refuse(name, "this machine or this torch does not support it") from None
     return device
+
+
+def move_model(model: _Model, device: str | torch.device) -> _Model:
+    """Move a model to a device that `read_device` has checked."""
+    try:
+        return model.to(device)
+    except RuntimeError as error:  # out of memory
+        reason = str(error).splitlines()[0]
+        raise ConfigError(
+            f"cannot move the model to device {str(device)!r} ({reason:.200}); use cpu"
+        ) from error
 
 
 def _read_cuda(name: str | torch.device, device: torch.device) -> torch.device:

@@ -11,10 +11,10 @@ import torch
 
 from elmore.config import StatePolicy
 from elmore.model.state import BiLMState
-from elmore.read.batches import cut_windows
 from elmore.read.engine import Chain, Engine, ReadBatch
 from elmore.read.reader import Reader
 from elmore.read.token_cache import TokenCache
+from elmore.read.windows import cut_windows
 from elmore.text.batches import Document, Speller, Tokens
 
 NUM_LANES = 64

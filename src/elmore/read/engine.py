@@ -5,7 +5,7 @@ A chain is the text that one LSTM state runs through: a sentence, a document or 
 Shapes: L layers, N tokens of a batch (with markers), D both directions of one layer.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
@@ -18,7 +18,6 @@ from torch import Tensor
 
 from elmore.model.state import BiLMState, join
 from elmore.read.batch_pool import submit
-from elmore.read.batches import cut_batches
 from elmore.read.reader import Reader
 from elmore.read.token_cache import TokenCache
 from elmore.text.batches import NUM_MARKERS, Tokens
@@ -180,3 +179,24 @@ def _take_sentence(
         if following is None:
             return None
         chain = following
+
+
+def cut_batches(lengths: Sequence[int], *, max_tokens: int) -> Iterator[list[int]]:
+    """Group sentences of similar length into batches of at most `max_tokens`; yield their indices.
+
+    A longer sentence is a batch of its own. The batch that is not full has the shortest sentences,
+    because there the unused rows cost the fewest steps.
+
+    >>> list(cut_batches([5, 1, 4, 1], max_tokens=6))
+    [[0], [2, 1, 3]]
+    """
+    batch: list[int] = []
+    num_tokens = 0
+    for number in sorted(range(len(lengths)), key=lambda number: -lengths[number]):
+        if batch and num_tokens + lengths[number] > max_tokens:
+            yield batch
+            batch, num_tokens = [], 0
+        batch.append(number)
+        num_tokens += lengths[number]
+    if batch:
+        yield batch

@@ -2,18 +2,18 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from elmore.config import StatePolicy
 from elmore.errors import ConfigError, DataError
 from elmore.model.state import BiLMState, RowMemory, join
-from elmore.read.batches import chain_documents, cut_windows
 from elmore.read.engine import Chain, Engine, ReadBatch
-from elmore.text.batches import Tokens, refuse_string
+from elmore.text.batches import NUM_MARKERS, Tokens, refuse_string
 
 # Windows have this many batches, so that sentences of similar length share a batch.
 BATCHES_IN_WINDOW = 4
 
+_Item = TypeVar("_Item")
 _Vectors = TypeVar("_Vectors")
 
 
@@ -135,3 +135,45 @@ class WindowedReading(Generic[_Vectors]):
                     "allows"
                 )
             yield sentence
+
+
+def cut_windows(
+    sentences: Iterable[_Item],
+    *,
+    max_tokens: int,
+    multiple_of: int = 1,
+    size: Callable[[Any], int] = len,
+) -> Iterator[list[_Item]]:
+    """Yield windows of at least `max_tokens` tokens, in whole groups of `multiple_of` sentences.
+
+    The last window may be smaller. `size` returns the number of tokens of a sentence. Sentences are
+    consumed only when needed.
+    """
+    window: list[_Item] = []
+    num_tokens = 0
+    for sentence in sentences:
+        window.append(sentence)
+        num_tokens += size(sentence) + NUM_MARKERS
+        if num_tokens >= max_tokens and len(window) % multiple_of == 0:
+            yield window
+            window, num_tokens = [], 0
+    if window:
+        yield window
+
+
+def chain_documents(sentences: Sequence[Sequence[str]]) -> list[list[int]]:
+    """Return the indices of each document's sentences; an empty sentence ends a document.
+
+    The first document may have started in the previous window and the last may continue in the
+    next; either may be empty.
+
+    >>> chain_documents([["a"], ["b"], [], ["c"]])
+    [[0, 1], [3]]
+    """
+    chains: list[list[int]] = [[]]
+    for number, sentence in enumerate(sentences):
+        if sentence:
+            chains[-1].append(number)
+        else:
+            chains.append([])
+    return chains

@@ -1,15 +1,93 @@
-"""Load a model of any format: recognize what a path holds and call the right reader."""
+"""Find a model, recognize its format and load it; load the same model again in another process."""
 
+from dataclasses import dataclass
 from pathlib import Path
 
 from elmore.errors import ModelError
 from elmore.files.json_file import read_json
 from elmore.weights.bilm_tf import HDF5_SUFFIXES, OPTIONS, TOKEN_EMBEDDINGS, read_bilm_tf
 from elmore.weights.elmo_model import ElmoModel
+from elmore.weights.hub import find_folder
 from elmore.weights.many_langs import read_many_langs
-from elmore.weights.model_source import ModelSource, find_source
 
 DEFAULT_MODEL = Path(__file__).parents[1] / "models" / "english"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ModelSource:
+    """The files of a model, as absolute paths; no path means the model shipped with elmore."""
+
+    path: str | None = None
+    options: str | None = None
+    token_embeddings: str | None = None
+    vocabulary: str | None = None
+    # For a hub model, `path` is a snapshot of this commit, and is downloaded again if missing.
+    hub_id: str | None = None
+    revision: str | None = None
+    fingerprint: str | None = None  # of the loaded model
+
+    @property
+    def is_default(self) -> bool:
+        """Whether this is the model shipped with elmore."""
+        return self.path is None
+
+    def __str__(self) -> str:
+        """Return the name of the model for messages."""
+        return self.hub_id or self.path or "the elmore package"
+
+    def find(self) -> Path:
+        """Return the current path of the model."""
+        assert self.path is not None
+        if self.hub_id is None or Path(self.path).exists():
+            return find_folder(self.path)
+        return find_folder(self.hub_id, revision=self.revision)
+
+    def read_again(self) -> ElmoModel:
+        """Load the model again, and check that it is still the same."""
+        try:
+            model = read_source(self)
+        except ModelError as error:
+            raise ModelError(
+                f"this embedder was loaded from {self}, but its model cannot be loaded again: "
+                f"{error}"
+            ) from error
+        if model.fingerprint() != self.fingerprint:
+            raise ModelError(
+                f"the model at {self} has changed since this embedder was pickled; load it again "
+                "with elmore.load, or restore the earlier model"
+            )
+        return model
+
+
+def find_source(
+    source: str | Path | None,
+    *,
+    options: str | Path | None = None,
+    token_embeddings: str | Path | None = None,
+    vocabulary: str | Path | None = None,
+    revision: str | None = None,
+) -> ModelSource:
+    """Find a model, downloading it first if `source` is a hub id."""
+    if source is None:
+        if options or token_embeddings or vocabulary:
+            raise ModelError("options, token embeddings and vocabulary need weights; give a model")
+        return ModelSource()
+    path = find_folder(source, **({"revision": revision} if revision else {}))
+    is_fetched = path != Path(source).expanduser()
+    # The hub's cache names a snapshot's folder after its commit; a branch may change later.
+    is_snapshot = is_fetched and path.parent.name == "snapshots"
+    return ModelSource(
+        path=_make_absolute(path),
+        options=_make_absolute(options),
+        token_embeddings=_make_absolute(token_embeddings),
+        vocabulary=_make_absolute(vocabulary),
+        hub_id=str(source) if is_fetched else None,
+        revision=path.name if is_snapshot else revision,
+    )
+
+
+def _make_absolute(path: str | Path | None) -> str | None:
+    return str(Path(path).absolute()) if path else None
 
 
 def load_model(

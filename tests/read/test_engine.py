@@ -3,7 +3,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from elmore.read.batches import chain_documents, cut_batches, cut_windows
+from elmore.read.engine import cut_batches
 
 lengths = st.lists(st.integers(1, 30), max_size=40)
 
@@ -23,15 +23,3 @@ def test_no_batch_ends_before_it_is_full(lengths, max_tokens):
         num_tokens = sum(lengths[place] for place in batch) + lengths[following[0]]
         assert num_tokens > max_tokens
         assert lengths[batch[-1]] >= lengths[following[0]]
-
-
-@given(lengths, st.integers(1, 50), st.integers(1, 4))
-def test_windows_keep_order_and_groups(lengths, max_tokens, multiple_of):
-    sentences = [["a"] * length for length in lengths]
-    windows = list(cut_windows(sentences, max_tokens=max_tokens, multiple_of=multiple_of))
-    assert [sentence for window in windows for sentence in window] == sentences
-    assert all(len(window) % multiple_of == 0 for window in windows[:-1])
-
-
-def test_documents_end_at_empty_sentences():
-    assert chain_documents([[], ["a"], [], [], ["b"], ["c"]]) == [[], [1], [], [4, 5]]

@@ -49,6 +49,17 @@ def test_tabs_separate_tokens_where_a_line_has_one(folder, elmore_command):
     assert [s.tokens for s in read_vectors("v.npz")] == [["a b", "c", "\u3000"], ["a", "b"]]
 
 
+def test_lines_stay_aligned_with_labels(folder, elmore_command):
+    (folder / "raw.txt").write_text("He left. She stayed.\n\nWhy?\n")
+    options = ("raw.txt", "--model", "model/", "--form", "lines")
+    assert elmore_command("embed", *options, "--out", "v.parquet").status == 0
+    found = list(read_vectors("v.parquet"))
+    assert [(sentence.line, len(sentence.tokens)) for sentence in found] == [(1, 6), (2, 0), (3, 2)]
+    printed = [json.loads(line) for line in elmore_command("embed", *options).out.splitlines()]
+    assert [facts["line"] for facts in printed] == [1, 2, 3]
+    assert [facts["tokens"] for facts in printed] == [sentence.tokens for sentence in found]
+
+
 def test_raw_text_is_split_into_sentences_and_tokens(folder, elmore_command):
     (folder / "raw.txt").write_text("He didn't go. She did.\n")
     elmore_command("embed", "raw.txt", "--out", "v.npz")

@@ -96,7 +96,7 @@ def test_the_index_is_left_out_when_the_text_is_large(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("num_sentences", [7, 8, 9])
 def test_blocks_of_lines_join_without_a_gap(tmp_path, monkeypatch, num_sentences):
-    monkeypatch.setattr(hdf5_vectors, "LINES_PER_BLOCK", 4)
+    monkeypatch.setattr(hdf5_vectors, "SENTENCES_PER_BLOCK", 4)
     path = tmp_path / "out.h5"
     sentences = [f"token{number}" for number in range(num_sentences)]
     write(path, sentences)

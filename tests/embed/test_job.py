@@ -52,6 +52,79 @@ def test_the_file_has_what_the_embedder_gives(tmp_path, model, suffix, layers, s
     assert [file.name for file in tmp_path.iterdir()] == [path.name]
 
 
+TEXT = "It rains. It pours.\n\nThe old man\nsnores.\n"
+
+
+@pytest.mark.parametrize("suffix", [".h5", ".parquet", ".npz"])
+@pytest.mark.parametrize(
+    ("form", "lines"),
+    [
+        ("lines", [1, 2, 3, 4]),
+        ("tokenized", [1, 2, 3, 4]),
+        ("raw", [1, 1, 3, 4]),
+        ("wrapped", [1, 1, 3]),
+        (None, [1, 1, 3, 4]),
+    ],
+)
+def test_a_file_is_embedded_with_the_lines_of_its_sentences(tmp_path, model, form, lines, suffix):
+    (tmp_path / "text.txt").write_text(TEXT)
+    out = tmp_path / f"vectors{suffix}"
+    embed_to_file(Embedder(model), tmp_path / "text.txt", out, form=form)
+    found = list(read_vectors(out))
+    assert [sentence.line for sentence in found] == lines
+    text = TEXT.splitlines()
+    for sentence in found:
+        first = sentence.tokens[0] if sentence.tokens else ""
+        assert first in text[sentence.line - 1]
+
+
+def test_sentences_of_a_list_are_numbered(tmp_path, model):
+    embed_to_file(Embedder(model), ["It rains.", [], ["It", "pours"]], tmp_path / "v.npz")
+    assert [sentence.line for sentence in read_vectors(tmp_path / "v.npz")] == [1, 2, 3]
+
+
+def test_a_resumed_job_has_the_lines_of_all_its_sentences(tmp_path, model, monkeypatch):
+    monkeypatch.setattr(job, "CHUNK_BYTES", 1)
+    path = tmp_path / "text.txt"
+    path.write_text("".join(f"w{number}\n\n" for number in range(20)))
+    embedder = Embedder(model, tokens_per_batch=2)
+
+    def stop(num_sentences, _):
+        if num_sentences > 25:
+            raise KeyboardInterrupt
+
+    out = tmp_path / "v.npz"
+    with pytest.raises(KeyboardInterrupt):
+        embed_to_file(embedder, path, out, form="lines", on_progress=stop)
+    report = embed_to_file(embedder, path, out, form="lines")
+    assert report.num_resumed_sentences > 0
+    assert [sentence.line for sentence in read_vectors(out)] == list(range(1, 41))
+
+
+@pytest.mark.parametrize(
+    ("sentences", "options", "complaint"),
+    [
+        ("The bank.", {}, "there is no file 'The bank.'; give the path of a text file, or a list"),
+        ("a\0b", {}, "there is no file"),
+        (None, {}, "got None where a list of sentences was expected"),
+        (b"The bank.", {}, "got b'The bank.' where a list of sentences was expected"),
+        (["a"], {"form": "lines"}, "form is 'lines', but a list of sentences was given"),
+    ],
+)
+def test_input_that_is_neither_a_file_nor_sentences_is_refused(
+    tmp_path, model, sentences, options, complaint
+):
+    with pytest.raises(ElmoreError, match=complaint):
+        embed_to_file(Embedder(model), sentences, tmp_path / "v.npz", **options)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_unknown_form_is_refused(tmp_path, model):
+    (tmp_path / "text.txt").write_text("a\n")
+    with pytest.raises(ElmoreError, match="form is 'line'; choose one of: raw, wrapped"):
+        embed_to_file(Embedder(model), tmp_path / "text.txt", tmp_path / "v.npz", form="line")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("state", ["reset", "document", "stream"])
 def test_a_job_broken_off_anywhere_goes_on_and_ends_the_same(tmp_path, model, state, monkeypatch):

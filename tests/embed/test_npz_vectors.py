@@ -43,7 +43,7 @@ def test_numpy_reads_all_of_it_without_pickle(tmp_path, compress):
     path = tmp_path / "out.npz"
     write(path, [["the", "bank"], [], ["a\u2028b\nc"]], compress=compress)
     with np.load(path, allow_pickle=False) as arrays:
-        assert arrays.files == ["header", "0", "1", "2", "sentences"]
+        assert arrays.files == ["header", "0", "1", "2", "sentences", "line"]
         assert arrays["0"].tolist() == [[0.0, 0.0], [0.0, 0.0]]
         assert arrays["1"].shape == (0, 2)
         assert json.loads(str(arrays["header"]))["model"] == "tiny"
@@ -59,7 +59,7 @@ def test_equal_sentences_make_equal_files(tmp_path):
 
 
 def test_text_too_large_for_memory_goes_by_way_of_the_disk(tmp_path, monkeypatch):
-    monkeypatch.setattr(npz_vectors, "MAX_TEXT_BYTES_IN_MEMORY", 10)
+    monkeypatch.setattr(npz_vectors, "MAX_BUFFER_BYTES_IN_MEMORY", 10)
     write(tmp_path / "out.npz", [[f"token{number}"] for number in range(20)])
     found = [sentence.tokens for sentence in read_vectors(tmp_path / "out.npz")]
     assert found == [[f"token{number}"] for number in range(20)]

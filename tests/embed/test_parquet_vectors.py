@@ -52,7 +52,10 @@ def test_each_layer_is_a_column(tmp_path, dtype):
     path = tmp_path / "out.parquet"
     vectors = write(path, [2], dtype=dtype, num_layers=3)
     table = parquet.read_table(path)
-    assert table.column_names == ["sentence", "position", "token", "layer_0", "layer_1", "layer_2"]
+    assert table.column_names == [
+        *("sentence", "line", "position", "token"),
+        *("layer_0", "layer_1", "layer_2"),
+    ]
     expected = pyarrow.list_(pyarrow.from_numpy_dtype(dtype), 2)
     assert table.schema.field("layer_1").type == expected
     assert table["layer_2"].to_pylist() == vectors[0][2].tolist()

@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
@@ -101,6 +101,20 @@ def test_every_kind_of_file_keeps_order_and_bits(tmp_path, suffix, dtype, num_la
     assert_equal(list(read_vectors(path)), sentences, dtype=dtype)
     assert read_header(path) == header
     assert names_in(tmp_path) == [path.name]
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_every_kind_of_file_keeps_lines(tmp_path, suffix):
+    header = make_header()
+    all_tokens = [[], ["a", "b"], ["c"], [], [], ["d"], []]
+    lines = [1, 2, 2, 3, None, 2**40, 2**40 + 1]
+    sentences = [
+        replace(sentence, line=line)
+        for sentence, line in zip(make_sentences(all_tokens, header=header), lines, strict=True)
+    ]
+    path = tmp_path / f"vectors{suffix}"
+    write_vector_file(path, sentences, header=header)
+    assert [sentence.line for sentence in read_vectors(path)] == lines
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)

@@ -83,6 +83,7 @@ def test_vector_files_of_every_format_load(ending):
     sentences = [line.split() for line in SENTENCES.read_text().splitlines()]
     read = list(elmore.read_vectors(FILES / f"vectors.{ending}"))
     assert [list(sentence.tokens) for sentence in read] == sentences
+    assert {sentence.line for sentence in read} == {None}  # written before lines were stored
     vectors = np.concatenate([sentence.vectors for sentence in read])
     expected = np.load(FOLDER / "vectors.npz")["reset/f32/all"][-1]
     np.testing.assert_allclose(vectors, expected, atol=2e-3)

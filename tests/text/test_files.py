@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elmore.errors import DataError, MissingExtraError
-from elmore.text import files
+from elmore.text import files, line_sentences
 from elmore.text.files import (
     BadBytes,
     Excerpt,
@@ -30,6 +30,11 @@ from elmore.text.language import Language
 def read(text, form, **options):
     data = text if isinstance(text, bytes) else text.encode()
     return list(read_sentences(io.BytesIO(data), form=form, **options))
+
+
+def _limit_pending(monkeypatch, num_chars):
+    monkeypatch.setattr(files, "MAX_PENDING_CHARS", num_chars)
+    monkeypatch.setattr(line_sentences, "MAX_PENDING_CHARS", num_chars)
 
 
 RAW = [
@@ -57,6 +62,11 @@ TOKENIZED = [
     ("last", [["last"]]),
     ("", []),
 ]
+LINES = [
+    ("Go. Stop.\n\n \nDon't\r\n", [["Go", ".", "Stop", "."], [], [], ["Do", "n't"]]),
+    ("last", [["last"]]),
+    ("", []),
+]
 CONLLU = [
     ("1\tA\t_\n2\tb\n\n1\tC\r\n\r\n", [["A", "b"], ["C"]]),
     ("1-2\tdu\t_\n1\tde\t_\n2\tle\t_\n2.1\tx\t_\n", [["de", "le"]]),
@@ -71,7 +81,7 @@ CONLLU = [
     ("form", "text", "sentences"),
     [
         (form, *case)
-        for form, cases in zip(TextForm, (RAW, WRAPPED, TOKENIZED, CONLLU), strict=True)
+        for form, cases in zip(TextForm, (RAW, WRAPPED, TOKENIZED, LINES, CONLLU), strict=True)
         for case in cases
     ],
 )
@@ -117,13 +127,13 @@ def test_a_byte_order_mark_at_the_start_is_dropped(form):
 def test_a_long_line_is_split_as_if_read_whole(form, monkeypatch):
     text = "Mr. Fox left at 5 p.m. on Monday. Was it café? Yes! " * 200
     whole = read(text, form)
-    monkeypatch.setattr(files, "MAX_PENDING_CHARS", 211)
+    _limit_pending(monkeypatch, 211)
     assert read(text, form) == whole
     assert len(whole) == 600
 
 
 def test_an_endless_sentence_is_cut_at_whitespace(monkeypatch):
-    monkeypatch.setattr(files, "MAX_PENDING_CHARS", 100)
+    _limit_pending(monkeypatch, 100)
     *cut, end = read("ab cd " * 500 + "\nEnd\n", TextForm.RAW)
     assert [token for sentence in cut for token in sentence] == ["ab", "cd"] * 500
     assert all(0 < len(sentence) < 200 // 3 + 1 for sentence in cut)
@@ -131,7 +141,7 @@ def test_an_endless_sentence_is_cut_at_whitespace(monkeypatch):
 
 
 def test_an_endless_token_is_cut_anywhere(monkeypatch):
-    monkeypatch.setattr(files, "MAX_PENDING_CHARS", 100)
+    _limit_pending(monkeypatch, 100)
     *cut, end = read("é" * 1000 + "\nEnd\n", TextForm.RAW)
     assert all(len(sentence) == 1 and len(sentence[0]) <= 200 for sentence in cut)
     assert "".join(sentence[0] for sentence in cut) == "é" * 1000
@@ -139,20 +149,20 @@ def test_an_endless_token_is_cut_anywhere(monkeypatch):
 
 
 def test_a_long_blank_line_is_one_break(monkeypatch):
-    monkeypatch.setattr(files, "MAX_PENDING_CHARS", 10)
+    _limit_pending(monkeypatch, 10)
     assert read("A\n" + " " * 100 + "\nB", TextForm.RAW) == [["A"], [], ["B"]]
     assert read("A\n" + " " * 100 + "\nB", TextForm.WRAPPED) == [["A"], [], ["B"]]
 
 
 def test_spaces_after_a_long_line_are_no_blank_line(monkeypatch):
-    monkeypatch.setattr(files, "MAX_PENDING_CHARS", 10)
+    _limit_pending(monkeypatch, 10)
     assert [] not in read("A b c d. E f g h. I j k l." + " " * 50 + "\nB", TextForm.RAW)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("line_end", ["", "\n"])
 def test_memory_does_not_grow_with_the_file(line_end, tmp_path, monkeypatch):
-    monkeypatch.setattr(files, "MAX_PENDING_CHARS", 2**12)
+    _limit_pending(monkeypatch, 2**12)
     path = tmp_path / "a.txt"
     peaks = []
     for num_sentences in (500, 500, 5_000):  # once to load what loads once
@@ -214,7 +224,7 @@ def test_a_byte_that_is_not_utf8_is_named_with_its_place(form, data, line, byte,
 
 
 def test_a_character_cut_by_a_piece_is_read_whole(monkeypatch):
-    monkeypatch.setattr(files, "MAX_PENDING_CHARS", 5)
+    _limit_pending(monkeypatch, 5)
     assert read("é" * 4, TextForm.RAW) == [["éééé"]]
 
 
@@ -429,7 +439,7 @@ def test_bad_bytes_are_replaced_as_python_does(form, data):
 
 
 def test_a_character_cut_by_a_piece_with_bad_bytes_is_read_whole(monkeypatch):
-    monkeypatch.setattr(files, "MAX_PENDING_CHARS", 2)
+    _limit_pending(monkeypatch, 2)
     bad = []
     excerpt = Excerpt(data=b"\xff" + "éé".encode() + b"\xff", name="a")
     sentences = read_excerpt(excerpt, form=TextForm.RAW, on_bad_bytes=bad.append)

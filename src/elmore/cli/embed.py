@@ -5,6 +5,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import asdict
 from enum import StrEnum
+from itertools import tee
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,6 +15,7 @@ from elmore.cli import options
 from elmore.cli.display import EmbedProgress, report_interrupt
 from elmore.config import Precision, StatePolicy
 from elmore.text.language import Language
+from elmore.text.line_sentences import NumberedSentence
 
 if TYPE_CHECKING:
     from elmore.embed.embedder import Embedder
@@ -70,7 +72,7 @@ def embed(
         echo "The bank of the river." | elmore embed - > vectors.jsonl
     """
     progress = EmbedProgress(text)
-    sentences = options.open_sentences(
+    sentences = options.open_text(
         text,
         tokenized=tokenized,
         form=form,
@@ -118,8 +120,13 @@ def embed(
         )
 
 
-def _print_vectors(embedder: "Embedder", sentences: Iterator[list[str]], layers: str) -> None:
-    """Print one JSON object a sentence."""
-    for window in embedder.windows(sentences, layers=layers):
+def _print_vectors(
+    embedder: "Embedder", sentences: Iterator[NumberedSentence], layers: str
+) -> None:
+    """Print one JSON object per sentence."""
+    for_tokens, for_lines = tee(sentences)
+    lines = (sentence.line for sentence in for_lines)
+    for window in embedder.windows((sentence.tokens for sentence in for_tokens), layers=layers):
         for tokens, vectors in zip(window.sentences, window.vectors, strict=True):
-            print(json.dumps({"tokens": list(tokens), "vectors": vectors.tolist()}))
+            facts = {"line": next(lines), "tokens": list(tokens), "vectors": vectors.tolist()}
+            print(json.dumps(facts))

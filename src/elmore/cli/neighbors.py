@@ -9,8 +9,9 @@ import typer
 
 from elmore.cli import options
 from elmore.config import Precision
-from elmore.text.files import TextForm, split_tokenized
+from elmore.text.files import TextForm
 from elmore.text.language import Language
+from elmore.text.line_sentences import split_tokenized
 from elmore.text.tokens import parse_sentence
 
 if TYPE_CHECKING:

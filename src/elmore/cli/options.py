@@ -11,8 +11,9 @@ import typer
 from elmore.config import Precision, StatePolicy
 from elmore.errors import DataError
 from elmore.files import atomic
-from elmore.text.files import TextForm, find_files, guess_form, read_sentences
+from elmore.text.files import TextForm, find_files, read_text
 from elmore.text.language import Language
+from elmore.text.line_sentences import NumberedSentence
 
 if TYPE_CHECKING:
     from elmore.embed.embedder import Embedder
@@ -138,7 +139,7 @@ def _open_stdin() -> BinaryIO:
     return sys.stdin.buffer
 
 
-def open_sentences(
+def open_text(
     text: str,
     *,
     tokenized: bool,
@@ -146,20 +147,30 @@ def open_sentences(
     language: Language,
     state: StatePolicy = StatePolicy.RESET,
     on_bytes: Callable[[int], None] | None = None,
-) -> Iterator[list[str]]:
-    """Return the sentences of a file or of standard input.
-
-    In plain text an empty sentence only says that a document ends, which one policy wants to know.
-    """
-    form = choose_form(form, tokenized=tokenized)
-    source = _open_stdin() if text == "-" else Path(text)
-    if form is None:
-        form = guess_form(source) if isinstance(source, Path) else TextForm.RAW
-    sentences = read_sentences(source, form=form, language=language, on_bytes=on_bytes)
-    if form is not TextForm.TOKENIZED and state is not StatePolicy.DOCUMENT:
-        sentences = filter(None, sentences)
-    # The first sentence is read now: a missing file is noticed before a model is loaded.
+) -> Iterator[NumberedSentence]:
+    """Return the sentences of a file or of standard input, with their lines."""
+    sentences = read_text(
+        _open_stdin() if text == "-" else Path(text),
+        form=choose_form(form, tokenized=tokenized),
+        language=language,
+        keeps_document_ends=state is StatePolicy.DOCUMENT,
+        on_bytes=on_bytes,
+    )
+    # Read the first sentence now, so that a missing file is noticed before a model is loaded.
     return chain(list(islice(sentences, 1)), sentences)
+
+
+def open_sentences(
+    text: str,
+    *,
+    tokenized: bool,
+    form: TextForm | None,
+    language: Language,
+    state: StatePolicy = StatePolicy.RESET,
+) -> Iterator[list[str]]:
+    """Return the tokens of each sentence of a file or of standard input."""
+    sentences = open_text(text, tokenized=tokenized, form=form, language=language, state=state)
+    return (sentence.tokens for sentence in sentences)
 
 
 def print_notes(model: "ElmoModel") -> None:

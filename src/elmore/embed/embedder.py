@@ -269,7 +269,7 @@ class Embedder:
         self, sentences: Iterable[Sentence], *, layers: Layers | None = None, rows: int = 1
     ) -> Iterator[Array]:
         """Yield the arrays that `embed` would return, reading the input lazily."""
-        parsed = (self._parse(sentence) for sentence in _refuse_string(sentences))
+        parsed = (self._parse(sentence) for sentence in refuse_string(sentences))
         windows = self._windows(parsed, layers=layers, rows=rows)
         return (vectors for window in windows for vectors in window.vectors)
 
@@ -447,11 +447,11 @@ class Embedder:
         """Return tokenized sentences, and whether a single one was given."""
         if isinstance(sentences, str):
             return [sentences.split() if tokenized else self._parse(sentences)], True
-        listed = list(_refuse_string(sentences))
+        listed = list(refuse_string(sentences))
         if not tokenized:
             return [self._parse(sentence) for sentence in listed], False
         if listed and all(isinstance(token, str) for token in listed):
-            return [self._parse(listed)], True  # type: ignore[arg-type]
+            return [self._parse(listed)], True
         return [self._parse(sentence) for sentence in listed], False
 
 
@@ -460,7 +460,8 @@ def _check_size(name: str, size: int, *, least: int) -> None:
         raise ConfigError(f"{name} is {size!r}; give an integer of at least {least}")
 
 
-def _refuse_string(sentences: Iterable[Sentence]) -> Iterable[Sentence]:
+def refuse_string(sentences: Iterable[Any]) -> Iterable[Any]:
+    """Raise an error unless the input is a collection of sentences."""
     if isinstance(sentences, str | bytes) or not isinstance(sentences, Iterable):
         raise DataError(
             f"got {sentences!r:.40} where a list of sentences was expected; give a list of strings "

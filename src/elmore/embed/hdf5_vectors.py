@@ -14,7 +14,7 @@ from elmore.errors import DataError
 
 # `sentence_to_index` is a single JSON text, so all sentences must fit in memory.
 MAX_INDEXED_CHARACTERS = 16_000_000
-LINES_PER_BLOCK = 1024
+SENTENCES_PER_BLOCK = 1024
 
 
 def write(
@@ -22,16 +22,10 @@ def write(
 ) -> None:
     """Write every sentence to a new file at `path`."""
     index = _SentenceIndex()
-    lines: list[str] = []
     with _create(path) as (file, watched):
         file.attrs["elmore"] = header.to_json()
-        stored_lines = file.create_dataset(
-            "unfinished sentences",
-            shape=(0,),
-            maxshape=(None,),
-            chunks=(LINES_PER_BLOCK,),
-            dtype=h5py.string_dtype(),
-        )
+        texts = _Column(file, "sentences", dtype=h5py.string_dtype())
+        lines = _Column(file, "line", dtype="int64")
         for number, sentence in enumerate(sentences):
             # HDF5 cannot divide an empty dataset into chunks, and only chunks are compressed.
             is_compressed = compress and sentence.vectors.size > 0
@@ -41,13 +35,10 @@ def write(
             )
             watched.check()
             index.add(sentence.tokens, number=number)
-            lines.append(join_escaped(sentence.tokens))
-            if len(lines) == LINES_PER_BLOCK:
-                _append(stored_lines, lines)
-                lines = []
-        _append(stored_lines, lines)
-        # Renamed at the end, so that it comes after the sentences when names are listed.
-        file.move("unfinished sentences", "sentences")
+            texts.append(join_escaped(sentence.tokens))
+            lines.append(sentence.line or 0)
+        texts.finish()
+        lines.finish()
         if index.is_complete:
             file.create_dataset(
                 "sentence_to_index", data=[index.to_json()], dtype=h5py.string_dtype()
@@ -136,19 +127,50 @@ class _SentenceIndex:
         return json.dumps(self.first_numbers)
 
 
-def _append(stored_lines: Any, lines: list[str]) -> None:
-    num_stored = len(stored_lines)
-    stored_lines.resize((num_stored + len(lines),))
-    if lines:
-        stored_lines[num_stored:] = lines
+class _Column:
+    """A dataset with one value per sentence, written in blocks."""
+
+    def __init__(self, file: Any, name: str, *, dtype: Any) -> None:
+        self.file = file
+        self.name = name
+        self.pending: list[str | int] = []
+        self.dataset = file.create_dataset(
+            f"unfinished {name}",
+            shape=(0,),
+            maxshape=(None,),
+            chunks=(SENTENCES_PER_BLOCK,),
+            dtype=dtype,
+        )
+
+    def append(self, value: str | int) -> None:
+        self.pending.append(value)
+        if len(self.pending) == SENTENCES_PER_BLOCK:
+            self._store()
+
+    def finish(self) -> None:
+        """Store the rest; renamed now, it comes after the sentences when names are listed."""
+        self._store()
+        self.file.move(f"unfinished {self.name}", self.name)
+
+    def _store(self) -> None:
+        num_stored = len(self.dataset)
+        self.dataset.resize((num_stored + len(self.pending),))
+        if self.pending:
+            self.dataset[num_stored:] = self.pending
+        self.pending = []
 
 
 def _read_own(file: Any) -> Iterator[SentenceVectors]:
-    stored_lines = file["sentences"]
-    for start in range(0, len(stored_lines), LINES_PER_BLOCK):
-        for number, line in enumerate(stored_lines[start : start + LINES_PER_BLOCK], start=start):
+    sentences = file["sentences"]
+    for start in range(0, len(sentences), SENTENCES_PER_BLOCK):
+        block = slice(start, start + SENTENCES_PER_BLOCK)
+        texts = sentences[block]
+        lines = file["line"][block] if "line" in file else [0] * len(texts)
+        for number, (text, line) in enumerate(zip(texts, lines, strict=True), start=start):
             yield SentenceVectors(
-                tokens=split_escaped(line.decode()), vectors=file[str(number)][...]
+                tokens=split_escaped(text.decode()),
+                vectors=file[str(number)][...],
+                line=int(line) or None,
             )
 
 

@@ -1,9 +1,10 @@
 """Embed a corpus into a vector file; after a kill, the same call resumes."""
 
 import time
+from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from elmore.config import StatePolicy
 from elmore.embed.chunks import ChunkFolder, digest_tokens
-from elmore.embed.embedder import Embedder
+from elmore.embed.embedder import Embedder, refuse_string
 from elmore.embed.layer_choice import Layers
 from elmore.embed.vector_file import (
     SentenceVectors,
@@ -22,8 +24,12 @@ from elmore.embed.vector_file import (
     check_vector_path,
     write_vector_file,
 )
-from elmore.errors import DataError
+from elmore.errors import ConfigError, DataError
 from elmore.model.state import BiLMState
+from elmore.settings import read_choice
+from elmore.text.files import TextForm, read_text
+from elmore.text.language import Language
+from elmore.text.line_sentences import NumberedSentence
 from elmore.text.tokens import parse_sentence
 
 # What a kill can cost: the work of this many bytes or seconds, whichever comes first.
@@ -51,23 +57,33 @@ class JobReport:
 
 def embed_to_file(
     embedder: Embedder,
-    sentences: Iterable[str | Sequence[str]],
+    sentences: str | Path | Iterable[str | Sequence[str] | NumberedSentence],
     out: str | Path,
     *,
+    form: TextForm | str | None = None,
     layers: Layers | None = None,
     dtype: str = "float32",
     compress: bool = False,
     restart: bool = False,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> JobReport:
-    """Embed sentences, strings or lists of tokens, into a .h5, .parquet or .npz file.
+    """Embed a text file or a list of sentences into a .h5, .parquet or .npz file.
 
-    Finished parts wait in `<out>.partial/`; `restart` throws away those of an earlier run.
-    `on_progress` hears of the sentences and tokens done so far.
+    `sentences` is the path of a text file, read as `form` says ("raw", "wrapped", "tokenized",
+    "lines" or "conllu"; docs/text.md explains them), or sentences as `embed` takes them. The vector
+    file records the line that each sentence starts on, or its position in the list, from 1.
+
+    If the call is interrupted, repeat it to resume: finished parts wait in `<out>.partial/`.
+    `restart` deletes them. `on_progress` is called with the sentences and tokens done so far.
+
+    >>> embedder = elmore.load()  # doctest: +SKIP
+    >>> elmore.embed_to_file(embedder, "reviews.txt", "reviews.h5", form="lines")  # doctest: +SKIP
     """
     out = Path(out)
     check_vector_path(out)
-    parsed = (parse_sentence(sentence, language=embedder.language) for sentence in sentences)
+    # Not in the chunks: a resumed job reads its input again, so it finds the lines again.
+    lines = array("q")
+    parsed = _parse(_open_input(sentences, form, embedder), embedder.language, lines=lines)
     header = describe_vectors(embedder, layers=layers, dtype=dtype)
     parts = out.with_name(f"{out.name}.partial")
     started = time.monotonic()
@@ -94,7 +110,10 @@ def embed_to_file(
                 chunks.add(pending, state=_from_state(state))
                 pending, num_bytes, last_added = [], 0, time.monotonic()
         chunks.add(pending, state=_from_state(state))
-        write_vector_file(out, chunks, header=header, compress=compress)
+        numbered = (
+            replace(sentence, line=line) for sentence, line in zip(chunks, lines, strict=True)
+        )
+        write_vector_file(out, numbered, header=header, compress=compress)
         chunks.remove()
     return JobReport(
         out=str(out),
@@ -110,6 +129,56 @@ def embed_to_file(
         precision=header.precision,
         kernel=header.kernel,
     )
+
+
+def _open_input(
+    sentences: str | Path | Iterable[str | Sequence[str] | NumberedSentence],
+    form: TextForm | str | None,
+    embedder: Embedder,
+) -> Iterable[str | Sequence[str] | NumberedSentence]:
+    """Return the sentences of a list, or of the file at a path."""
+    if not isinstance(sentences, str | Path):
+        if form is not None:
+            raise ConfigError(
+                f"form is {form!r:.60}, but a list of sentences was given; give the path of a text "
+                "file, or leave form out"
+            )
+        return refuse_string(sentences)
+    path = Path(sentences)
+    if not _exists(path):
+        raise DataError(
+            f"there is no file {str(sentences)!r:.200}; give the path of a text file, or a list of "
+            "sentences"
+        )
+    return read_text(
+        path,
+        form=None if form is None else TextForm(read_choice("form", form, TextForm)),
+        language=embedder.language,
+        keeps_document_ends=embedder.state is StatePolicy.DOCUMENT,
+    )
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except (OSError, ValueError):  # a sentence may be too long for a path, or hold a NUL
+        return False
+
+
+def _parse(
+    sentences: Iterable[str | Sequence[str] | NumberedSentence],
+    language: Language,
+    *,
+    lines: "array[int]",
+) -> Iterator[list[str]]:
+    """Yield the tokens of each sentence, and append its line to `lines`."""
+    for position, sentence in enumerate(sentences, start=1):
+        if isinstance(sentence, NumberedSentence):
+            lines.append(sentence.line)
+            yield sentence.tokens
+        else:
+            lines.append(position)
+            yield parse_sentence(sentence, language=language)
 
 
 def describe_vectors(

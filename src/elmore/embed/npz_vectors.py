@@ -5,6 +5,7 @@ import shutil
 import tempfile
 import zipfile
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
@@ -16,7 +17,8 @@ from elmore.embed.token_escapes import join_escaped, split_escaped
 from elmore.embed.vector_file import SentenceVectors, VectorHeader
 from elmore.errors import DataError
 
-MAX_TEXT_BYTES_IN_MEMORY = 16_000_000
+MAX_BUFFER_BYTES_IN_MEMORY = 16_000_000
+LINE_DTYPE = np.dtype("<i8")
 
 
 def write(
@@ -26,29 +28,31 @@ def write(
     compression = zipfile.ZIP_DEFLATED if compress else zipfile.ZIP_STORED
     with (
         zipfile.ZipFile(path, "w", compression=compression) as archive,
-        # Zip members are written one at a time, so the text is buffered until the vectors are in.
-        tempfile.SpooledTemporaryFile(
-            max_size=MAX_TEXT_BYTES_IN_MEMORY, dir=str(path.parent)
-        ) as text,
+        # Zip members are written one at a time, so these are buffered until the vectors are in.
+        _open_buffer(path.parent) as text,
+        _open_buffer(path.parent) as lines,
     ):
         _write_array(archive, "header", np.array(header.to_json()))
         for number, sentence in enumerate(sentences):
             _write_array(archive, str(number), sentence.vectors)
             text.write(f"{join_escaped(sentence.tokens)}\n".encode())
-        _write_text(archive, "sentences", text)
+            lines.write((sentence.line or 0).to_bytes(LINE_DTYPE.itemsize, "little"))
+        # UTF-8 as an array of bytes; an array of strings would pad all to the longest.
+        _write_buffer(archive, "sentences", text, dtype=np.dtype("|u1"))
+        _write_buffer(archive, "line", lines, dtype=LINE_DTYPE)
 
 
 def read(path: Path) -> Iterator[SentenceVectors]:
     """Read the sentences in order."""
     with zipfile.ZipFile(path) as archive:
         _check_ours(path, archive)
-        with archive.open("sentences.npy") as member:
-            npy.read_magic(member)
-            npy.read_array_header_1_0(member)
-            for number, line in enumerate(io.TextIOWrapper(member, encoding="utf-8")):
+        lines = _read_lines(archive)
+        with _open_values(archive, "sentences") as member:
+            for number, text in enumerate(io.TextIOWrapper(member, encoding="utf-8")):
                 yield SentenceVectors(
-                    tokens=split_escaped(line.removesuffix("\n")),
+                    tokens=split_escaped(text.removesuffix("\n")),
                     vectors=_read_array(archive, str(number)),
+                    line=next(lines),
                 )
 
 
@@ -79,15 +83,45 @@ def _write_array(archive: zipfile.ZipFile, name: str, array: NDArray[Any]) -> No
         npy.write_array(member, array, allow_pickle=False)
 
 
-def _write_text(
-    archive: zipfile.ZipFile, name: str, text: "tempfile.SpooledTemporaryFile[bytes]"
+def _open_buffer(folder: Path) -> "tempfile.SpooledTemporaryFile[bytes]":
+    return tempfile.SpooledTemporaryFile(max_size=MAX_BUFFER_BYTES_IN_MEMORY, dir=str(folder))
+
+
+def _write_buffer(
+    archive: zipfile.ZipFile,
+    name: str,
+    buffer: "tempfile.SpooledTemporaryFile[bytes]",
+    *,
+    dtype: "np.dtype[Any]",
 ) -> None:
-    """Write UTF-8 as an array of bytes; an array of strings would pad all to the longest."""
-    description = {"descr": "|u1", "fortran_order": False, "shape": (text.tell(),)}
-    text.seek(0)
+    """Write the values in a buffer as an array."""
+    shape = (buffer.tell() // dtype.itemsize,)
+    buffer.seek(0)
     with _open_new(archive, name) as member:
-        npy.write_array_header_1_0(member, description)
-        shutil.copyfileobj(text, member)
+        npy.write_array_header_1_0(
+            member, {"descr": dtype.str, "fortran_order": False, "shape": shape}
+        )
+        shutil.copyfileobj(buffer, member)
+
+
+@contextmanager
+def _open_values(archive: zipfile.ZipFile, name: str) -> Iterator[IO[bytes]]:
+    """Open an array to read its values one by one."""
+    with archive.open(f"{name}.npy") as member:
+        npy.read_magic(member)
+        npy.read_array_header_1_0(member)
+        yield member
+
+
+def _read_lines(archive: zipfile.ZipFile) -> Iterator[int | None]:
+    """Yield each sentence's line; None without end for a file that does not have them."""
+    if "line.npy" in archive.namelist():
+        with _open_values(archive, "line") as member:
+            while value := member.read(LINE_DTYPE.itemsize):
+                yield int.from_bytes(value, "little") or None
+        raise ValueError("there are fewer lines than sentences")
+    while True:
+        yield None
 
 
 def _read_array(archive: zipfile.ZipFile, name: str) -> NDArray[Any]:

@@ -21,6 +21,7 @@ except ImportError as error:
 # Writers and readers hold a whole row group in memory.
 MAX_ROWS_PER_GROUP = 8192
 MAX_BYTES_PER_GROUP = 8_000_000
+EMPTY_LINES = "elmore_empty_lines"  # metadata: the lines of sentences without tokens
 
 
 def write(
@@ -29,13 +30,14 @@ def write(
     """Write every sentence to a new file at `path`."""
     schema = _schema(header)
     num_sentences = 0
+    empty_lines: list[int] = []
     with parquet.ParquetWriter(
         path,
         schema,
         compression="zstd" if compress else "none",
         # For the components of vectors, dictionaries and statistics only cost time.
         use_dictionary=["token"],
-        write_statistics=["sentence", "position"],
+        write_statistics=["sentence", "line", "position"],
         use_byte_stream_split=_columns_to_split(header) if compress else False,
     ) as writer:
         rows = _Rows(schema=schema, max_rows=_rows_per_group(header))
@@ -43,10 +45,17 @@ def write(
             for group in rows.add(sentence, number=num_sentences):
                 writer.write_table(group)
             num_sentences += 1
+            if not sentence.tokens:
+                empty_lines.append(sentence.line or 0)
         for group in rows.flush():
             writer.write_table(group)
-        # The count is known only now. It is needed because empty sentences have no rows.
-        writer.add_key_value_metadata({"elmore": header.to_json(num_sentences=num_sentences)})
+        # Known only now, and needed because empty sentences have no rows.
+        writer.add_key_value_metadata(
+            {
+                "elmore": header.to_json(num_sentences=num_sentences),
+                EMPTY_LINES: json.dumps(empty_lines, separators=(",", ":")),
+            }
+        )
 
 
 def read(path: Path) -> Iterator[SentenceVectors]:
@@ -55,15 +64,16 @@ def read(path: Path) -> Iterator[SentenceVectors]:
         text = _read_text(path, file)
         header = VectorHeader.from_json(text)
         num_read, num_sentences = 0, json.loads(text)["num_sentences"]
+        empty_lines = _read_empty_lines(file)
         for sentence_number, sentence in _join_pieces(_read_pieces(file, header=header)):
             if not num_read <= sentence_number < num_sentences:
                 raise ValueError(f"sentence {sentence_number} of {num_sentences} is out of place")
             for _ in range(num_read, sentence_number):
-                yield _empty(header)
+                yield _empty(header, line=next(empty_lines))
             yield sentence
             num_read = sentence_number + 1
         for _ in range(num_read, num_sentences):
-            yield _empty(header)
+            yield _empty(header, line=next(empty_lines))
 
 
 def read_header(path: Path) -> VectorHeader:
@@ -79,6 +89,7 @@ class _Rows:
         self.schema = schema
         self.max_rows = max_rows
         self.sentence_numbers: list[int] = []
+        self.lines: list[int] = []
         self.positions: list[int] = []
         self.tokens: list[str] = []
         self.vectors: list[NDArray[Any]] = []
@@ -91,6 +102,7 @@ class _Rows:
             if len(self.tokens) + len(tokens) > self.max_rows:
                 yield from self.flush()
             self.sentence_numbers += [number] * len(tokens)
+            self.lines += [sentence.line or 0] * len(tokens)
             self.positions += range(start, start + len(tokens))
             self.tokens += map(escape_token, tokens)
             self.vectors.append(sentence.vectors[..., piece, :])
@@ -101,9 +113,10 @@ class _Rows:
             return
         vectors = np.concatenate(self.vectors, axis=-2)  # (rows, D) or (layers, rows, D)
         layers = vectors[np.newaxis] if vectors.ndim == 2 else vectors
-        columns = [self.sentence_numbers, self.positions, self.tokens, *map(_to_lists, layers)]
-        yield pyarrow.table(columns, schema=self.schema)
-        self.sentence_numbers, self.positions, self.tokens, self.vectors = [], [], [], []
+        columns = [self.sentence_numbers, self.lines, self.positions, self.tokens]
+        yield pyarrow.table([*columns, *map(_to_lists, layers)], schema=self.schema)
+        self.sentence_numbers, self.lines, self.positions = [], [], []
+        self.tokens, self.vectors = [], []
 
 
 def _schema(header: VectorHeader) -> Any:
@@ -111,6 +124,7 @@ def _schema(header: VectorHeader) -> Any:
     return pyarrow.schema(
         [
             ("sentence", pyarrow.int64()),
+            ("line", pyarrow.int64()),
             ("position", pyarrow.int32()),
             ("token", pyarrow.string()),
             *((name, vector) for name in _vector_columns(header)),
@@ -162,6 +176,7 @@ def _read_pieces(file: Any, *, header: VectorHeader) -> Iterator[tuple[int, Sent
         group = file.read_row_group(group_number)
         numbers = group["sentence"].to_numpy()
         tokens = group["token"].to_pylist()
+        lines = group["line"].to_numpy() if "line" in group.column_names else [0] * len(tokens)
         vectors = np.stack(
             [_from_lists(group[name], header=header) for name in _vector_columns(header)]
         )
@@ -172,6 +187,7 @@ def _read_pieces(file: Any, *, header: VectorHeader) -> Iterator[tuple[int, Sent
                 SentenceVectors(
                     tokens=[unescape_token(text) for text in tokens[start:end]],
                     vectors=vectors[:, start:end].reshape(header.vectors_shape(end - start)),
+                    line=int(lines[start]) or None,
                 ),
             )
 
@@ -201,8 +217,20 @@ def _join(first: SentenceVectors, second: SentenceVectors) -> SentenceVectors:
     return SentenceVectors(
         tokens=first.tokens + second.tokens,
         vectors=np.concatenate([first.vectors, second.vectors], axis=-2),
+        line=first.line,
     )
 
 
-def _empty(header: VectorHeader) -> SentenceVectors:
-    return SentenceVectors(tokens=[], vectors=np.zeros(header.vectors_shape(0), header.dtype))
+def _read_empty_lines(file: Any) -> Iterator[int | None]:
+    """Yield the lines of sentences without tokens; None without end if the file has none."""
+    stored = file.metadata.metadata.get(EMPTY_LINES.encode())
+    if stored is None:
+        while True:
+            yield None
+    yield from (line or None for line in json.loads(stored))
+    raise ValueError("there are fewer lines of empty sentences than empty sentences")
+
+
+def _empty(header: VectorHeader, *, line: int | None) -> SentenceVectors:
+    vectors = np.zeros(header.vectors_shape(0), header.dtype)
+    return SentenceVectors(tokens=[], vectors=vectors, line=line)

@@ -5,7 +5,7 @@ import zipfile
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol, cast
@@ -46,6 +46,8 @@ class SentenceVectors:
 
     tokens: list[str]
     vectors: NDArray[Any]  # (tokens, D), or (layers, tokens, D) when all layers are kept
+    line: int | None = None
+    """Where the sentence starts in the input, from 1; None in older files, which don't say it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,7 +126,15 @@ def write_vector_file(
 
 
 def read_vectors(path: str | Path) -> Iterator[SentenceVectors]:
-    """Read a vector file sentence by sentence, in the order they were written."""
+    """Read a vector file sentence by sentence, in the order they were written.
+
+    Each sentence has `tokens`, `vectors` and `line`, the line of the input that it starts on. Files
+    of AllenNLP and bilm-tf can be read too.
+
+    >>> for sentence in read_vectors("vectors.h5"):  # doctest: +SKIP
+    ...     print(sentence.line, sentence.tokens, sentence.vectors.shape)
+    1 ['A', 'bank', '.'] (3, 512)
+    """
     path = _find_file(path)
     return _explain_read_errors(path, _find_format(path).read(path))
 
@@ -184,7 +194,7 @@ def _conform(sentence: SentenceVectors, *, number: int, header: VectorHeader) ->
         raise DataError(
             f"sentence {number} has values too large for {header.dtype}; write float32"
         ) from None
-    return SentenceVectors(tokens=sentence.tokens, vectors=vectors)
+    return replace(sentence, vectors=vectors)
 
 
 @contextmanager

@@ -4,11 +4,10 @@ import codecs
 import glob
 import io
 import lzma
-import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import BinaryIO
@@ -17,19 +16,22 @@ from elmore.errors import DataError
 from elmore.text.compressed_stream import FORMATS, open_compressed
 from elmore.text.encodings import advise_on_encoding
 from elmore.text.language import Language
-from elmore.text.sentences import split_sentences
+from elmore.text.line_sentences import (
+    MAX_PENDING_CHARS,
+    NumberedSentence,
+    Piece,
+    drop_line_end,
+    join_lines,
+    read_conllu,
+    split_lines,
+    split_tokenized,
+)
 from elmore.text.tokens import split_tokens
 
-# Text without a sentence end is buffered up to this size, then cut.
-MAX_PENDING_CHARS = 2**20
 # The longest line that is read whole: over a million tokens. A few compressed bytes can expand to
 # far longer ones.
 MAX_LINE_BYTES = 2**23
 MAX_TOKEN_CHARS = 2**16
-
-_WORD_ID = re.compile(r"[0-9]+")
-_SKIPPED_ID = re.compile(r"[0-9]+[-.][0-9]+")
-_NEW_DOCUMENT = re.compile(r"#\s*newdoc\b")
 
 
 class TextForm(StrEnum):
@@ -42,7 +44,10 @@ class TextForm(StrEnum):
     """Plain text with lines wrapped to some width; a blank line ends a paragraph."""
 
     TOKENIZED = "tokenized"
-    """One sentence per line; tokens are separated by tabs if there are any, else by spaces."""
+    """One sentence per line; tokens are separated by tabs or, in a line without tabs, by spaces."""
+
+    LINES = "lines"
+    """One sentence per line, not yet split into tokens."""
 
     CONLLU = "conllu"
     """Universal Dependencies' columns, one word per line."""
@@ -50,6 +55,8 @@ class TextForm(StrEnum):
 
 # Forms whose very long lines are read in pieces.
 _CUT_LINES = (TextForm.RAW, TextForm.WRAPPED)
+# Forms whose blank lines are empty sentences, so that sentence i is line i.
+LINE_FORMS = (TextForm.TOKENIZED, TextForm.LINES)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -72,15 +79,6 @@ class Excerpt:
     continues_line: bool = False
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Piece:
-    """A line, or a part of a very long line."""
-
-    text: str
-    line_number: int
-    ends_line: bool
-
-
 def guess_form(path: Path) -> TextForm:
     """Guess the form from the file's name: CoNLL-U or plain text."""
     suffixes = [suffix.lower() for suffix in path.suffixes]
@@ -96,10 +94,26 @@ def read_sentences(
     language: Language = Language.EN,
     on_bytes: Callable[[int], None] | None = None,
 ) -> Iterator[list[str]]:
-    """Yield each sentence's tokens; an empty list ends a document (or is a blank tokenized line).
+    """Yield each sentence's tokens; an empty list ends a document, or is a blank line.
 
-    The file is opened when the first sentence is requested and closed after the last. `on_bytes`
-    is called with the current position in the file (of a compressed file: in compressed bytes).
+    See `read_numbered_sentences`.
+    """
+    numbered = read_numbered_sentences(source, form=form, language=language, on_bytes=on_bytes)
+    return (sentence.tokens for sentence in numbered)
+
+
+def read_numbered_sentences(
+    source: Path | BinaryIO,
+    *,
+    form: TextForm,
+    language: Language = Language.EN,
+    on_bytes: Callable[[int], None] | None = None,
+) -> Iterator[NumberedSentence]:
+    """Yield each sentence's tokens and the line it starts on.
+
+    An empty sentence ends a document; in forms with one sentence per line, it is a blank line. The
+    file is opened when the first sentence is requested and closed after the last. `on_bytes` is
+    called with the current position in the file (of a compressed file: in compressed bytes).
     """
     name = find_name(source)
     form = TextForm(form)
@@ -110,11 +124,34 @@ def read_sentences(
             lines = _read_pieces(
                 stream, name=name, max_bytes=MAX_LINE_BYTES + 1, refuses_long_lines=True
             )
-            pieces = _refuse_long_tokens(lines, form=form, name=name)
+            # A line of plain text may hold long runs without a space, such as Chinese sentences.
+            is_plain = form is TextForm.LINES
+            pieces = lines if is_plain else _refuse_long_tokens(lines, form=form, name=name)
         if on_bytes is not None and file.seekable():
             pieces = _watch(pieces, file, on_bytes)
         sentences = _split_pieces(pieces, form=form, language=language, name=name)
-        yield from sentences if form is TextForm.TOKENIZED else _collapse_breaks(sentences)
+        yield from sentences if form in LINE_FORMS else _collapse_breaks(sentences)
+
+
+def read_text(
+    source: Path | BinaryIO,
+    *,
+    form: TextForm | None = None,
+    language: Language = Language.EN,
+    keeps_document_ends: bool = False,
+    on_bytes: Callable[[int], None] | None = None,
+) -> Iterator[NumberedSentence]:
+    """Yield the sentences to embed: like `read_numbered_sentences`, but with defaults.
+
+    The form is guessed if it is not given. In forms that are not one sentence per line, an empty
+    sentence only marks the end of a document, and is dropped unless `keeps_document_ends`.
+    """
+    if form is None:
+        form = guess_form(source) if isinstance(source, Path) else TextForm.RAW
+    sentences = read_numbered_sentences(source, form=form, language=language, on_bytes=on_bytes)
+    if keeps_document_ends or form in LINE_FORMS:
+        return sentences
+    return (sentence for sentence in sentences if sentence.tokens)
 
 
 def read_excerpt(
@@ -140,7 +177,8 @@ def read_excerpt(
     )
     if excerpt.continues_line:
         pieces = _drop_blank_line_end(pieces)
-    return _split_pieces(pieces, form=form, language=language, name=excerpt.name)
+    sentences = _split_pieces(pieces, form=form, language=language, name=excerpt.name)
+    return (sentence.tokens for sentence in sentences)
 
 
 def find_files(patterns: Iterable[str]) -> list[Path]:
@@ -189,26 +227,33 @@ def _open(source: Path | BinaryIO, *, name: str) -> AbstractContextManager[Binar
 
 
 def _split_pieces(
-    pieces: Iterator[_Piece], *, form: TextForm, language: Language, name: str
-) -> Iterator[list[str]]:
-    """Yield each sentence's tokens, and empty lists where a document ends."""
+    pieces: Iterator[Piece], *, form: TextForm, language: Language, name: str
+) -> Iterator[NumberedSentence]:
+    """Yield the sentences, and empty ones where a document ends."""
     match form:
         case TextForm.RAW:
-            return _split_lines(pieces, language=language)
+            return split_lines(pieces, language=language)
         case TextForm.WRAPPED:
-            paragraphs = _join_lines(pieces, joint="" if Language(language).is_chinese else " ")
-            return _split_lines(paragraphs, language=language)
+            paragraphs = join_lines(pieces, joint="" if Language(language).is_chinese else " ")
+            return split_lines(paragraphs, language=language)
         case TextForm.TOKENIZED:
-            return (split_tokenized(piece.text) for piece in pieces)
+            return (
+                NumberedSentence(split_tokenized(piece.text), piece.line_number) for piece in pieces
+            )
+        case TextForm.LINES:
+            return (
+                NumberedSentence(split_tokens(piece.text, language=language), piece.line_number)
+                for piece in pieces
+            )
         case TextForm.CONLLU:
-            return _read_conllu(pieces, name=name)
+            return read_conllu(pieces, name=name)
 
 
-def _refuse_long_tokens(lines: Iterator[_Piece], *, form: TextForm, name: str) -> Iterator[_Piece]:
+def _refuse_long_tokens(lines: Iterator[Piece], *, form: TextForm, name: str) -> Iterator[Piece]:
     """Yield the lines; raise an error at a token too long to be a word (the form may be wrong)."""
     for line in lines:
         if len(line.text) > MAX_TOKEN_CHARS:
-            text = _drop_line_end(line.text)
+            text = drop_line_end(line.text)
             is_tokenized = form is TextForm.TOKENIZED
             tokens = split_tokenized(text) if is_tokenized else text.split("\t")[1:2]
             num_chars = max(map(len, tokens), default=0)
@@ -230,8 +275,8 @@ def make_long_line_error(name: str, line_number: int) -> DataError:
 
 
 def _watch(
-    pieces: Iterator[_Piece], file: BinaryIO, on_bytes: Callable[[int], None]
-) -> Iterator[_Piece]:
+    pieces: Iterator[Piece], file: BinaryIO, on_bytes: Callable[[int], None]
+) -> Iterator[Piece]:
     """Yield the pieces, and report the position in the file before each one."""
     for piece in pieces:
         on_bytes(file.tell())
@@ -247,7 +292,7 @@ def _read_pieces(
     is_start: bool = True,
     refuses_long_lines: bool = False,
     on_bad_bytes: Callable[[BadBytes], None] | None = None,
-) -> Iterator[_Piece]:
+) -> Iterator[Piece]:
     """Yield the lines of a UTF-8 stream, each whole or in pieces of at most `max_bytes`."""
     decoder = codecs.getincrementaldecoder("utf-8")()
     line_number = first_line
@@ -274,7 +319,7 @@ def _read_pieces(
             text = text.removeprefix("\ufeff")
             is_start = False
         if text:  # a file with only a byte order mark has no lines
-            yield _Piece(text=text, line_number=line_number, ends_line=ends_line)
+            yield Piece(text=text, line_number=line_number, ends_line=ends_line)
         if not chunk:
             return
         line_number += ends_line
@@ -300,7 +345,7 @@ def _explain_damage(read: Callable[[int], bytes], num_bytes: int, *, name: str) 
         ) from None
 
 
-def _drop_blank_line_end(pieces: Iterator[_Piece]) -> Iterator[_Piece]:
+def _drop_blank_line_end(pieces: Iterator[Piece]) -> Iterator[Piece]:
     """Drop the rest of a line that started in the previous excerpt, if it is blank.
 
     Otherwise it would count as a blank line and end a document.
@@ -312,114 +357,15 @@ def _drop_blank_line_end(pieces: Iterator[_Piece]) -> Iterator[_Piece]:
     yield from pieces
 
 
-def _join_lines(pieces: Iterator[_Piece], *, joint: str) -> Iterator[_Piece]:
-    """Join the lines between blank lines into one line."""
-    is_blank = True
-    for piece in pieces:
-        is_blank = is_blank and not piece.text.strip()
-        if not piece.ends_line:
-            yield piece
-            continue
-        if is_blank:
-            yield replace(piece, text="\n")  # ends the paragraph
-            yield replace(piece, text="\n")  # is blank, so it ends the document
-        else:
-            yield replace(piece, text=_drop_line_end(piece.text) + joint, ends_line=False)
-        is_blank = True
-
-
-def _split_lines(pieces: Iterator[_Piece], *, language: Language) -> Iterator[list[str]]:
-    """Yield the sentences of each line, and an empty list for a blank line."""
-    parts: list[str] = []
-    num_chars = 0
-    is_blank = True
-    for piece in pieces:
-        parts.append(piece.text)
-        num_chars += len(piece.text)
-        if not piece.ends_line and num_chars <= MAX_PENDING_CHARS:
-            continue
-        sentences, rest = split_sentences("".join(parts), language=language), ""
-        if not piece.ends_line:
-            rest = _take_rest(sentences, text="".join(parts))
-        for sentence in sentences:
-            yield split_tokens(sentence, language=language)
-        is_blank = is_blank and not sentences and not rest
-        if piece.ends_line:
-            if is_blank:
-                yield []
-            is_blank = True
-        parts, num_chars = [rest], len(rest)
-    for sentence in split_sentences("".join(parts), language=language):
-        yield split_tokens(sentence, language=language)
-
-
-def _take_rest(sentences: list[str], *, text: str) -> str:
-    """Remove and return the unfinished last sentence; if too long, only its last token."""
-    if not sentences:
-        return ""
-    rest = text[len(text.rstrip()) - len(sentences.pop()) :]
-    if len(rest) <= MAX_PENDING_CHARS // 2:
-        return rest
-    token = "" if rest[-1].isspace() else rest.split()[-1]
-    if len(token) > MAX_PENDING_CHARS // 2:
-        token = ""
-    sentences.append(rest[: len(rest) - len(token)])
-    return token
-
-
-def _collapse_breaks(sentences: Iterator[list[str]]) -> Iterator[list[str]]:
-    """Keep one empty list between documents, and none before the first or after the last."""
+def _collapse_breaks(sentences: Iterator[NumberedSentence]) -> Iterator[NumberedSentence]:
+    """Keep one empty sentence between documents, and none before the first or after the last."""
     has_sentences = False
-    is_break_due = False
+    due_break: NumberedSentence | None = None
     for sentence in sentences:
-        if sentence:
-            if is_break_due:
-                yield []
+        if sentence.tokens:
+            if due_break is not None:
+                yield due_break
             yield sentence
-            has_sentences = True
-        is_break_due = has_sentences and not sentence
-
-
-def split_tokenized(line: str) -> list[str]:
-    """Return the tokens of a tokenized line, split at tabs if it has any, else at spaces."""
-    line = _drop_line_end(line)
-    return [token for token in line.split("\t" if "\t" in line else " ") if token]
-
-
-def _read_conllu(pieces: Iterator[_Piece], *, name: str) -> Iterator[list[str]]:
-    """Yield each sentence's words, and an empty list where a document starts."""
-    words: list[str] = []
-    for piece in pieces:
-        line = _drop_line_end(piece.text)
-        is_new_document = _NEW_DOCUMENT.match(line) is not None
-        if line.strip() and not is_new_document:
-            words += _read_word(line, where=f"{name}, line {piece.line_number}")
-            continue
-        if words:
-            yield words
-            words = []
-        if is_new_document:
-            yield []
-    if words:
-        yield words
-
-
-def _read_word(line: str, *, where: str) -> list[str]:
-    """Return the word of a CoNLL-U line in a list, or an empty list if there is none."""
-    if line.startswith("#"):
-        return []
-    columns = line.split("\t", maxsplit=2)
-    if len(columns) >= 2:
-        if _SKIPPED_ID.fullmatch(columns[0]):
-            return []
-        if _WORD_ID.fullmatch(columns[0]) and columns[1]:
-            return [columns[1]]
-    raise DataError(
-        f"{where}: expected CoNLL-U columns (a number, a tab, a word), got {line[:40]!r}; "
-        "fix the line, or if the file is not CoNLL-U, choose the right form"
-    )
-
-
-def _drop_line_end(line: str) -> str:
-    """Return a line without its line break; other whitespace is kept."""
-    return line[:-2] if line.endswith("\r\n") else line.removesuffix("\n")
+            has_sentences, due_break = True, None
+        elif has_sentences:
+            due_break = sentence

@@ -69,9 +69,10 @@ def embed_to_file(
 ) -> JobReport:
     """Embed a text file or a list of sentences into a .h5, .parquet or .npz file.
 
-    `sentences` is the path of a text file, read as `form` says ("raw", "wrapped", "tokenized",
-    "lines" or "conllu"; docs/text.md explains them), or sentences as `embed` takes them. The vector
-    file records the line that each sentence starts on, or its position in the list, from 1.
+    `sentences` is the path of a text file, which is read as `form` says ("raw", "wrapped",
+    "tokenized", "lines" or "conllu": docs/reference/text.md), or sentences as `embed` takes them.
+    The vector file records the line that each sentence starts on, or its position in the list, from
+    1.
 
     If the call is interrupted, repeat it to resume: finished parts wait in `<out>.partial/`.
     `restart` deletes them. `on_progress` is called with the sentences and tokens done so far.

@@ -1,6 +1,6 @@
 # `make` alone lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick test-sdist tiny-model sanitize lint fix check clean
+.PHONY: help demo test quick docs test-sdist tiny-model sanitize lint fix check clean
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
@@ -19,6 +19,9 @@ test-sdist: .venv/.installed-dev  ## build the packages and run the quick tests 
 
 quick: .venv/.installed-dev  ## run the fast tests: no subprocesses, no training
 	$(BIN)/python -m pytest -q -m "not slow"
+
+docs: .venv/.installed-docs  ## build the documentation site in build/site
+	@$(BIN)/python scripts/build_site.py
 
 tiny-model: .venv/.installed  ## retrain the model used by the tests (a minute)
 	@sh recipes/tiny/train.sh
@@ -47,7 +50,7 @@ fix: .venv/.installed-dev  ## format the code and fix simple style errors
 check: lint test  ## lint and test: run this before you hand over a change
 
 clean:  ## remove everything that make and the tools created
-	rm -rf .venv out build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv out build .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 # The stamp files make later runs quick; changed settings or kernels trigger a reinstall.
 .venv/.installed: pyproject.toml setup.py $(wildcard src/elmore/kernels/native/*)
@@ -55,6 +58,11 @@ clean:  ## remove everything that make and the tools created
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv .venv
 	@echo "installing elmore into .venv (a minute or two the first time)"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+.venv/.installed-docs: .venv/.installed
+	@echo "installing what the documentation needs"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
 	@touch $@
 
 .venv/.installed-dev: .venv/.installed

@@ -22,9 +22,19 @@ ROOT = libraries.ROOT
 # What a source package must have; the rest of a working copy is nobody's business.
 FILES = (
     *("ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "MANIFEST.in", "Makefile"),
-    *("NOTICE", "README.md", "pyproject.toml", "setup.py"),
+    *("NOTICE", "README.md", "mkdocs.yml", "pyproject.toml", "setup.py"),
 )
-FOLDERS = ("LICENSES", "benchmarks", "configs", "docs", "examples", "recipes", "src", "tests")
+FOLDERS = (
+    "LICENSES",
+    "benchmarks",
+    "configs",
+    "docs",
+    "examples",
+    "recipes",
+    "scripts",
+    "src",
+    "tests",
+)
 MADE_LATER = ("*.so", "*.pyc", "__pycache__", "*.egg-info")
 
 # A few of each kind of file.

@@ -1,36 +1,70 @@
-"""The commands of the guides run as they are written."""
+"""The commands and programs of the pages run as they are written."""
 
-import re
-import shlex
 from pathlib import Path
 
 import pytest
 
-GUIDE = (Path(__file__).parents[1] / "docs" / "guides" / "pretrain.md").read_text()
+import elmore
+from elmore.weights import loading
+from tests import pages
+
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """A folder with text where the guide has it."""
-    (tmp_path / "texts").mkdir()
+    """A folder with what the pages ask for."""
+    monkeypatch.chdir(tmp_path)
+    pages.write_sample_files(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def _shipped_default(_small_default, monkeypatch):
+    shipped = Path(elmore.__file__).parent / "models" / "english"
+    monkeypatch.setattr(loading, "DEFAULT_MODEL", shipped)
+
+
+@pytest.mark.usefixtures("_shipped_default")
+def test_the_first_five_minutes(folder, elmore_command):
+    pages.run_page("start/install.md", elmore_command)
+    pages.run_page("start/first-vectors.md", elmore_command)
+
+
+@pytest.mark.usefixtures("_shipped_default")
+def test_embed_text(folder, elmore_command):
+    (folder / "book.txt").write_text("It was late.\nThe bank was closed.\n")
+    pages.run_page("guides/embed.md", elmore_command)
+
+
+def test_use_a_published_model(folder, elmore_command):
+    pages.run_page("guides/published-models.md", elmore_command)
+    loaded, converted = elmore.load("elmo/elmo_weights.hdf5"), elmore.load("model")
+    assert (loaded.embed("The bank.") == converted.embed("The bank.")).all()
+
+
+def test_train_your_own(folder, elmore_command):
     for part in range(3):
         documents = [
             f"The city number {number} is the capital of France .\nIt is a city of part {part} .\n"
             for number in range(4)
         ]
-        (tmp_path / "texts" / f"part{part}.txt").write_text("\n".join(documents))
-    (tmp_path / "domain.txt").write_text("\n".join(["We parse .\nThe parser is new .\n"] * 60))
-    (tmp_path / "chinese.txt").write_text("中国 经济 的 发展\n我们 希望 中国 的 发展\n" * 60)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-@pytest.mark.slow
-def test_the_commands_of_the_guide_run(folder, elmore_command):
-    commands = re.findall(r"^\$ elmore (.*)$", GUIDE, flags=re.MULTILINE)
-    assert len(commands) >= 12
-    for command in commands:
-        result = elmore_command(*shlex.split(command))
-        assert result.status == 0, f"{command}: {result.err}"
+        (folder / "texts" / f"part{part}.txt").write_text("\n".join(documents))
+    (folder / "domain.txt").write_text("\n".join(["We parse .\nThe parser is new .\n"] * 60))
+    (folder / "chinese.txt").write_text("中国 经济 的 发展\n我们 希望 中国 的 发展\n" * 60)
+    (folder / "book.txt").write_text("\n".join(["It was late.\nThe bank was closed.\n"] * 20))
+    assert len(pages.find_commands((pages.DOCS / "guides" / "pretrain.md").read_text())) >= 12
+    pages.run_page("guides/pretrain.md", elmore_command)
     assert (folder / "run" / "curve.png").stat().st_size > 1000
     assert (folder / "zh-run" / "model" / "softmax.safetensors").exists()
+
+
+def test_tasks(folder, elmore_command, monkeypatch):
+    pages.shorten_epochs(monkeypatch)
+    pages.run_page("guides/tasks.md", elmore_command)
+
+
+def test_vector_files(folder, elmore_command):
+    for suffix in ("h5", "parquet", "npz"):
+        assert elmore_command("embed", "sentences.txt", "--out", f"out.{suffix}").status == 0
+    pages.run_page("reference/vector-files.md", elmore_command)

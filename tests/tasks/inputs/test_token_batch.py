@@ -1,6 +1,6 @@
 import torch
 
-from elmore.tasks.inputs.token_batch import NO_TOKEN, UNKNOWN, TokenBatcher
+from elmore.tasks.inputs.token_batch import NO_TOKEN, UNKNOWN, TokenBatcher, copy_to
 
 SENTENCES = [["The", "bank", "of", "the", "Seine"], ["Bank"]]
 
@@ -36,6 +36,8 @@ def test_each_distinct_token_is_spelled_once():
 
 def test_a_batch_moves_whole():
     batch = TokenBatcher(words=["bank"]).make(SENTENCES).with_layers(torch.ones(3, 2, 5, 4))
-    moved = batch.to("meta")
+    moved = copy_to(batch, "meta")
     assert {getattr(moved, name).device.type for name in moved.__slots__} == {"meta"}
-    assert batch.to("cpu").layers is not None
+    assert copy_to(batch, "cpu").layers is not None
+    assert copy_to(None, "meta") is None
+    assert copy_to(torch.ones(2), "meta").device.type == "meta"

@@ -10,6 +10,7 @@ from elmore.tasks.data.coreference import ClusteredDocument, SpokenSentence
 from elmore.tasks.inputs.token_batch import TokenBatcher
 from elmore.tasks.inputs.token_input import TokenInput
 from elmore.tasks.kinds.coreference import CoreferenceSettings, CoreferenceTask
+from elmore.tasks.kinds.table import KINDS
 from elmore.tasks.task import TaskBatch
 from tests.tasks.data.places import find_data
 
@@ -111,11 +112,11 @@ def test_features_are_speakers_and_mentions_with_their_clusters():
     without = TASK.prepare([TALK], labels=(), with_gold=False)
     assert without.speakers.tolist() == [1, 0, 2, 1]
     assert (without.mentions, without.clusters) == (None, None)
-    assert without.to("cpu").mentions is None
+    assert without.mentions is None
 
 
 def test_a_batch_has_one_document():
-    assert TASK.max_batch_size == 1
+    assert KINDS["coreference"].max_batch_size == 1
     with pytest.raises(ValueError, match="expected one document per batch, got 2"):
         TASK.prepare([TALK, TALK], labels=(), with_gold=True)
 
@@ -129,7 +130,7 @@ def test_a_document_goes_all_the_way(tmp_path):
     network = TASK.build(tokens, labels=labels).eval()
     batch = TaskBatch(
         sentences=(TokenBatcher(words=["Ann", "she"]).make(sentences),),
-        features=TASK.prepare([document], labels=labels, with_gold=True).to("cpu"),
+        features=TASK.prepare([document], labels=labels, with_gold=True),
     )
     assert network.loss(batch).isfinite()
     (clusters,) = network.predict(batch)

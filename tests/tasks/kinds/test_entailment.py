@@ -22,7 +22,7 @@ def write(folder, text):
 
 
 def test_pairs_are_split_into_tokens(tmp_path):
-    task = EntailmentTask()
+    task = EntailmentTask(TextSettings())
     first, second = task.read(write(tmp_path, HEADER + ROWS))
     assert first.texts == ("A man's asleep.", "He dreams.")
     assert first.sentences == (("A", "man", "'s", "asleep", "."), ("He", "dreams", "."))
@@ -37,14 +37,14 @@ def test_pairs_are_split_into_tokens(tmp_path):
 def test_only_pairs_have_labels_of_any_name(tmp_path):
     path = write(tmp_path, "A b c\tB\tsame\nC\tD\tother\n")
     with pytest.raises(DataError, match=r"line 1: the label 'same' is not one of entailment"):
-        list(EntailmentTask().read(path))
+        list(EntailmentTask(TextSettings()).read(path))
     task = PairTask(TextSettings(max_tokens=2))
     examples = list(task.read(path))
     assert examples[0].sentences == (("A", "b"), ("B",))
     assert task.find_labels(examples) == ("other", "same")
 
 
-@pytest.mark.parametrize("task", [EntailmentTask(), PairTask()])
+@pytest.mark.parametrize("task", [EntailmentTask(TextSettings()), PairTask(TextSettings())])
 @pytest.mark.parametrize(
     "text",
     [
@@ -69,19 +69,23 @@ def test_to_predict_labels_may_be_there_or_not(tmp_path, task, text):
 
 def test_only_the_first_line_names_columns(tmp_path):
     path = write(tmp_path, "A\tB\nPremise\tHypothesis\n")
-    texts = [each.texts for each in EntailmentTask().read_unlabelled(path)]
+    texts = [each.texts for each in EntailmentTask(TextSettings()).read_unlabelled(path)]
     assert texts == [("A", "B"), ("Premise", "Hypothesis")]
 
 
 def test_lines_that_are_no_pairs_are_told(tmp_path):
     for line in ("A", "A\tB\tC", "A\t "):
         with pytest.raises(DataError, match=r"pairs\.tsv, line 3: expected .* (got \d|is empty)"):
-            list(EntailmentTask().read_unlabelled(write(tmp_path, f"A\tB\n\n{line}\n")))
+            list(
+                EntailmentTask(TextSettings()).read_unlabelled(write(tmp_path, f"A\tB\n\n{line}\n"))
+            )
     for text in ("", "One text only.\n"):
         with pytest.raises(DataError, match=r"pairs\.tsv"):
-            list(EntailmentTask().read_unlabelled(write(tmp_path, text)))
+            list(EntailmentTask(TextSettings()).read_unlabelled(write(tmp_path, text)))
     with pytest.raises(DataError, match=r"pairs\.tsv has no pairs"):
-        list(EntailmentTask().read_unlabelled(write(tmp_path, "premise\thypothesis\n")))
+        list(
+            EntailmentTask(TextSettings()).read_unlabelled(write(tmp_path, "premise\thypothesis\n"))
+        )
 
 
 @pytest.mark.parametrize(
@@ -122,6 +126,6 @@ def test_the_network_has_the_settings_and_json_the_pair(tmp_path, task):
 
 
 def test_snli_has_its_pairs():
-    examples = list(EntailmentTask().read(find_data("snli/cad_revised_test.tsv")))
+    examples = list(EntailmentTask(TextSettings()).read(find_data("snli/cad_revised_test.tsv")))
     assert len(examples) == 1_600
     assert all(sentence for example in examples for sentence in example.sentences)

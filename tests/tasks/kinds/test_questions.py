@@ -106,7 +106,7 @@ def test_answers_that_are_not_where_the_file_says_are_told(tmp_path):
         DataWarning,
         match=r"of 7 answers, 1 with a wrong answer_start .* and 1 not in their passage",
     ):
-        examples = list(QuestionTask().read_training(path))
+        examples = list(QuestionTask(QuestionSettings()).read_training(path))
     assert [example.name for example in examples] == ["q1", "q2", "q5", "q4"]
 
 
@@ -118,26 +118,26 @@ def test_questions_are_cut_always(tmp_path):
 
 def test_gold_is_first_and_last_tokens_and_hidden_if_not_wanted(tmp_path):
     task, examples = read(tmp_path)
-    gold = task.prepare(examples, with_gold=True).to("cpu")
+    gold = task.prepare(examples, with_gold=True)
     none = [NO_SPAN, NO_SPAN]
-    assert gold.edges.tolist() == [
+    assert gold.tolist() == [
         [[1, 1], none],
         [[10, 11], [11, 11]],
         [none, none],
         [[0, 0], none],
     ]
-    assert gold.edges.dtype == torch.int64
-    assert task.prepare(examples, with_gold=False).to("cpu").edges is None
-    assert task.prepare(examples[2:3], with_gold=True).edges.tolist() == [[none]]
+    assert gold.dtype == torch.int64
+    assert task.prepare(examples, with_gold=False) is None
+    assert task.prepare(examples[2:3], with_gold=True).tolist() == [[none]]
 
 
 def test_answers_may_count_wherever_they_are(tmp_path):
     task, examples = read(tmp_path, gold_places="anywhere")
-    assert task.prepare(examples[:1], with_gold=True).edges.tolist() == [[[1, 1], [13, 13]]]
+    assert task.prepare(examples[:1], with_gold=True).tolist() == [[[1, 1], [13, 13]]]
     assert find_alike(("a", "a", "a"), (1, 3)) == [(0, 2), (1, 3)]
     # Not in what was cut off.
     (cut,) = cut_passages(examples[:1], max_tokens=13)
-    assert task.prepare([cut], with_gold=True).edges.tolist() == [[[1, 1]]]
+    assert task.prepare([cut], with_gold=True).tolist() == [[[1, 1]]]
 
 
 def test_answers_are_the_text_between_their_tokens(tmp_path):
@@ -173,14 +173,14 @@ def test_scores_and_the_official_file_agree(tmp_path):
 
 
 def test_questions_without_answers_are_read_but_not_scored(tmp_path):
-    task = QuestionTask()
+    task = QuestionTask(QuestionSettings())
     bare = [{key: question[key] for key in ("id", "question")} for question in QUESTIONS]
     labelled = list(task.read(write(tmp_path)))
     unlabelled = list(task.read_unlabelled(write(tmp_path, bare)))
     assert task.find_sentences(unlabelled) == task.find_sentences(labelled)
     assert {(example.answers, example.spans) for example in unlabelled} == {((), ())}
     assert task.to_json(unlabelled[0], find(1, 2))["answer"] == "Bell"
-    assert task.prepare(unlabelled, with_gold=True).edges.shape == (4, 1, 2)
+    assert task.prepare(unlabelled, with_gold=True).shape == (4, 1, 2)
     with pytest.raises(DataError, match="question 'q1' has no gold answer"):
         task.score(unlabelled[:1], [find(1, 2)])
     with pytest.raises(DataError, match="question q1: expected a list under 'answers'"):
@@ -226,7 +226,7 @@ def test_settings_that_cannot_be_are_told(settings, complaint):
 
 
 def test_squad_could_be_answered_almost_whole():
-    task = QuestionTask()
+    task = QuestionTask(QuestionSettings())
     examples = list(task.read(find_data("squad/dev-v1.1-rebuilt.json.gz")))
     assert len(examples) == 10_570
     assert len({id(example.passage) for example in examples}) == 2_067

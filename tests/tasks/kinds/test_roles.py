@@ -77,7 +77,7 @@ def test_labels_are_those_of_training_in_a_fixed_order():
 
 def test_features_are_places_of_predicates_and_tags():
     examples = [make_example("B-A1", "B-V", "O", predicate=1), make_example("B-A9", "B-V")]
-    features = TASK.prepare(examples, labels=("O", "B-A1", "B-V"), with_gold=True).to("cpu")
+    features = TASK.prepare(examples, labels=("O", "B-A1", "B-V"), with_gold=True)
     assert features.predicates.tolist() == [1, 0]
     assert features.tags.tolist() == [[1, 2, 0], [NO_LABEL, 2, NO_LABEL]]
     assert TASK.prepare(examples, labels=("O",), with_gold=False).tags is None

@@ -125,7 +125,7 @@ def test_the_network_has_the_settings_and_labels():
 
 
 def test_json_has_text_label_and_probabilities(tmp_path):
-    task = SentimentTask()
+    task = SentimentTask(SentimentSettings())
     example = next(task.read(write(tmp_path, GOOD)))
     assert task.to_json(example, {"negative": 0.75, "positive": 0.25}) == {
         "text": "It 's very good (",

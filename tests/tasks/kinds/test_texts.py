@@ -30,12 +30,12 @@ def test_a_table_has_texts_and_labels(tmp_path):
 def test_names_that_are_not_known_are_no_example(tmp_path):
     rows = "".join(f"A fine match {number}\tsport\nHe lost his case\tlaw\n" for number in range(3))
     with pytest.raises(DataError, match=r"line 1: 'review kind' looks like column names"):
-        list(TextTask().read(write(tmp_path, "review\tkind\n" + rows)))
-    assert len(list(TextTask().read(write(tmp_path, "Goal\tsport\n" + rows)))) == 7
+        list(TextTask(TextSettings()).read(write(tmp_path, "review\tkind\n" + rows)))
+    assert len(list(TextTask(TextSettings()).read(write(tmp_path, "Goal\tsport\n" + rows)))) == 7
 
 
 def test_to_predict_a_text_a_line_will_do(tmp_path):
-    task = TextTask()
+    task = TextTask(TextSettings())
     plain = task.read_unlabelled(write(tmp_path, "\n It's a goal! \n\nOverruled\n"))
     table = task.read_unlabelled(write(tmp_path, "It's a goal!\tsport\nOverruled\tlaw\n"))
     plain, table = list(plain), list(table)

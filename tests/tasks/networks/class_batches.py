@@ -6,7 +6,6 @@ from torch import nn
 from elmore.tasks.inputs.elmo_vectors import ElmoVectors
 from elmore.tasks.inputs.token_batch import NUM_SPECIAL_ROWS, TokenBatcher
 from elmore.tasks.inputs.token_input import TokenInput
-from elmore.tasks.networks.label_choice import GoldLabels
 from elmore.tasks.task import TaskBatch
 
 WORDS = [*"abcdefgh", "not"]
@@ -45,7 +44,7 @@ def make_batch(*roles, gold=None, num_behind=0, behind=0.0):
             )
         )
     numbers = None if gold is None else torch.tensor(gold)
-    return TaskBatch(sentences=tuple(sentences), features=GoldLabels(numbers=numbers))
+    return TaskBatch(sentences=tuple(sentences), features=numbers)
 
 
 def shake(network):

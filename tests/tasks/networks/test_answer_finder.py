@@ -13,7 +13,6 @@ from elmore.tasks.networks.answer_finder import (
     NO_SPAN,
     AnswerFinder,
     FoundSpan,
-    GoldSpans,
     answer_losses,
     find_best_spans,
 )
@@ -42,7 +41,7 @@ def make_batch(passages, questions, spans=None, *, has_layers=True):
         for row, each in enumerate(spans):
             for place, (start, end) in enumerate(each):
                 edges[row, place] = torch.tensor([start, end - 1])
-    return TaskBatch(sentences=sentences, features=GoldSpans(edges=edges))
+    return TaskBatch(sentences=sentences, features=edges)
 
 
 def make_network(*, has_elmo=True, hidden_dim=6, seed=0, **settings):
@@ -95,7 +94,7 @@ def test_of_equal_spans_the_first_and_shortest_is_found():
 def test_losses_are_those_of_the_formula():
     generator = torch.Generator().manual_seed(0)
     start_logs, last_logs = (make_logs(generator, 1, 9, 4) for _ in range(2))
-    edges = make_batch(PASSAGES, QUESTIONS, spans=SPANS).features.edges
+    edges = make_batch(PASSAGES, QUESTIONS, spans=SPANS).features
     found = answer_losses(start_logs, last_logs, edges=edges)
     for row, spans in enumerate(SPANS):
         likelihood = sum(

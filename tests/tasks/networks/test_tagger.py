@@ -8,7 +8,7 @@ from elmore.tasks.metrics.spans import read_spans
 from elmore.tasks.metrics.tag_schemes import TagScheme, write_tags
 from elmore.tasks.networks.tag_numbers import number_tags
 from elmore.tasks.networks.tag_rules import find_transitions
-from elmore.tasks.networks.tagger import TagFeatures, Tagger
+from elmore.tasks.networks.tagger import Tagger
 from tests.tasks.networks.tagging import fit, make_batch, make_tokens
 
 LABELS = ["O", "B-A", "I-A"]
@@ -35,7 +35,7 @@ def make_tagger(*, uses_crf=True, rules=None, dropout=0.0, labels=LABELS, **opti
 
 def make_case(rows=(0, 1, 2), tags=TAGS):
     gold = number_tags([tags[row] for row in rows], labels=LABELS)
-    return make_batch([SENTENCES[row] for row in rows], TagFeatures(gold=gold))
+    return make_batch([SENTENCES[row] for row in rows], gold)
 
 
 @pytest.mark.parametrize("uses_crf", [True, False])
@@ -85,7 +85,7 @@ def test_no_half_a_span_is_predicted(uses_crf):
     sentences = [[f"{word}{number}" for word in "abcdefg"] for number in range(40)]
     with torch.no_grad():
         network.scorer.weight.mul_(20)
-        predictions = network.predict(make_batch(sentences, TagFeatures(gold=None)))
+        predictions = network.predict(make_batch(sentences, None))
     assert len({tag for tags in predictions for tag in tags}) > 4
     for tags in predictions:
         assert write_tags(read_spans(tags), num_tokens=7, scheme=TagScheme.BIOES) == tags
@@ -93,7 +93,7 @@ def test_no_half_a_span_is_predicted(uses_crf):
 
 def test_gold_is_not_looked_at_when_predicting():
     network = make_tagger()
-    unlabelled = make_batch(SENTENCES, TagFeatures(gold=None))
+    unlabelled = make_batch(SENTENCES, None)
     other = make_case(tags=[["O"] * 4, ["O"], ["O"] * 3])
     assert network.predict(unlabelled) == network.predict(make_case()) == network.predict(other)
     with pytest.raises(ValueError, match="without gold tags"):
@@ -185,6 +185,6 @@ def make_agreement(*, is_both):
 def test_what_far_neighbors_decide_is_learned_by_heart(uses_crf, num_layers):
     sentences, tags = make_agreement(is_both=num_layers == 2)
     network = make_tagger(uses_crf=uses_crf, num_layers=num_layers, hidden_dim=8)
-    batch = make_batch(sentences, TagFeatures(gold=number_tags(tags, labels=LABELS)))
+    batch = make_batch(sentences, number_tags(tags, labels=LABELS))
     predictions = fit(network, batch, num_steps=80, learning_rate=0.04)
     assert sum(found == right for found, right in zip(predictions, tags, strict=True)) >= 49

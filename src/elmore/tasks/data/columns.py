@@ -19,8 +19,9 @@ DOCUMENT_START = "-DOCSTART-"
 _WORD_ID = re.compile(r"[0-9]+")
 _SKIPPED_ID = re.compile(r"[0-9]+[-.][0-9]+")
 
-# IOB, BIOES, BILOU and BMES.
+# IOB, BIOES, BILOU and BMES, which can be recognized but not read.
 _SPAN_TAG = re.compile(r"O|[BIESLUM]-.+")
+_UNREADABLE = "M"
 # The character itself may be a digit: "011" is a 0, the twelfth character of its word.
 _NUMBERED = re.compile(r"(.[^0-9]*)[0-9]+", flags=re.DOTALL)
 
@@ -77,9 +78,12 @@ def read_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
 
 def looks_numbered(path: Path) -> bool:
     """Return whether tokens are characters with their positions in words, as in Weibo NER."""
-    tokens = [columns[0] for _, columns in islice(read_rows(path), _ROWS_LOOKED_AT)]
-    is_chinese = any(is_han(token[0]) for token in tokens if token)
-    return is_chinese and all(map(_CHARACTER_AND_POSITION.fullmatch, tokens))
+    is_chinese = False
+    for _, (token, *_) in islice(read_rows(path), _ROWS_LOOKED_AT):
+        if not _CHARACTER_AND_POSITION.fullmatch(token):
+            return False
+        is_chinese = is_chinese or is_han(token[0])
+    return is_chinese
 
 
 def is_han(character: str) -> bool:
@@ -190,10 +194,10 @@ def is_span_tag(tag: str) -> bool:
 
 
 def _check_span_tag(tag: str, *, where: str) -> None:
-    if not is_span_tag(tag):
+    if not is_span_tag(tag) or tag.startswith(_UNREADABLE):
         raise DataError(
-            f"{where}: expected a span tag (O, or a letter of IOB or BIOES, '-' and a type, such "
-            f"as B-PER), got {tag!r}; fix the line, or choose another column"
+            f"{where}: expected a span tag (O, or a letter of IOB, BIOES or BILOU, '-' and a type, "
+            f"such as B-PER), got {tag!r}; fix the line, or choose another column"
         )
 
 

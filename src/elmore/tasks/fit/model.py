@@ -17,7 +17,7 @@ from elmore.tasks.fit.batches import sort_batches
 from elmore.tasks.fit.settings import ElmoPlace, FitSettings
 from elmore.tasks.inputs.char_filters import CharFilters
 from elmore.tasks.inputs.elmo_vectors import ElmoVectors
-from elmore.tasks.inputs.token_batch import TokenBatch, TokenBatcher
+from elmore.tasks.inputs.token_batch import TokenBatch, TokenBatcher, copy_to
 from elmore.tasks.inputs.token_input import TokenInput
 from elmore.tasks.inputs.trained_layers import TrainedLayers
 from elmore.tasks.inputs.word_table import ChosenWords, choose_words, learn_words
@@ -59,14 +59,14 @@ class TaskModel:
         features = self.task.prepare(examples, labels=self.labels, with_gold=with_gold)
         return TaskBatch(
             sentences=tuple(map(self._read, self.task.find_sentences(examples))),
-            features=None if features is None else features.to(self.device),
+            features=copy_to(features, self.device),
         )
 
     def _read(self, sentences: Sequence[Sequence[str]]) -> TokenBatch:
-        tokens = self.batcher.make(sentences).to(self.device)
-        if self.layers is None:
-            return tokens
-        return tokens.with_layers(self.layers.find(sentences).to(self.device))
+        tokens = self.batcher.make(sentences)
+        layers = None if self.layers is None else self.layers.find(sentences)
+        batch: TokenBatch = copy_to(tokens.with_layers(layers), self.device)
+        return batch
 
     def loss(self, examples: Sequence[Any]) -> Tensor:
         """Return what a training step makes smaller: the task's loss and lambda's penalty."""

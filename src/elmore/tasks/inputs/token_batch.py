@@ -4,7 +4,8 @@ Shapes: B sentences, T tokens in the longest, K distinct tokens, C characters, L
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -36,15 +37,15 @@ class TokenBatch:
         """Return the same tokens with a biLM's layers."""
         return replace(self, layers=layers)
 
-    def to(self, device: torch.device | str) -> "TokenBatch":
-        """Copy to a device."""
-        return TokenBatch(
-            words=self.words.to(device),
-            spellings=self.spellings.to(device),
-            spelled=self.spelled.to(device),
-            lengths=self.lengths.to(device),
-            layers=None if self.layers is None else self.layers.to(device),
-        )
+
+def copy_to(value: Any, device: torch.device | str) -> Any:
+    """Copy a tensor, or the tensors of a dataclass, to a device; None stays None."""
+    if value is None:
+        return None
+    if isinstance(value, Tensor):
+        return value.to(device)
+    copies = {field.name: copy_to(getattr(value, field.name), device) for field in fields(value)}
+    return replace(value, **copies)
 
 
 class TokenBatcher:

@@ -25,7 +25,7 @@ from elmore.tasks.metrics.coreference import (
 )
 from elmore.tasks.networks.pair_scores import UNKNOWN_SPEAKER
 from elmore.tasks.networks.span_ranker import DocumentFeatures, SpanRanker
-from elmore.tasks.task import Labels, Scores, Sentences
+from elmore.tasks.task import Labels, Scores, Sentences, Task
 from elmore.text.files import TextForm, read_sentences
 from elmore.text.sentences import split_sentences
 from elmore.text.tokens import split_tokens
@@ -76,15 +76,11 @@ class CoreferenceSettings:
         check_share("task.dropout", self.dropout)
 
 
-class CoreferenceTask:
+class CoreferenceTask(Task):
     """Reads documents and predicts clusters of (start, end), each of at least two mentions."""
 
     name = "coreference"
     main_score = "f1"
-    max_batch_size = 1  # the network reads one whole document at a time
-
-    def __init__(self, settings: CoreferenceSettings) -> None:
-        self.settings = settings
 
     @reads(*FORMS, expected=EXPECTED)
     def read(self, path: Path) -> Iterator[ClusteredDocument]:
@@ -93,8 +89,6 @@ class CoreferenceTask:
         most = self.settings.max_hidden_share
         # A file may have none: OntoGUM has one file per document, and some have hidden words.
         return (document for document in documents if document.hidden_share <= most)
-
-    read_training = read
 
     @reads(*FORMS, expected=f"text, or {EXPECTED}", takes_text=True)
     def read_unlabelled(self, path: Path) -> Iterator[ClusteredDocument]:
@@ -120,10 +114,6 @@ class CoreferenceTask:
         spoken = tuple(SpokenSentence(tokens=tuple(s or ()), speaker=None) for s in sentences)
         return ClusteredDocument(name="", sentences=spoken, clusters=())
 
-    def count_tokens(self, example: ClusteredDocument) -> int:
-        """Return the length of the document."""
-        return len(example.tokens)
-
     def find_sentences(self, examples: Sequence[ClusteredDocument]) -> tuple[Sentences, ...]:
         """Return all sentences, in one role."""
         return ([sentence.tokens for document in examples for sentence in document.sentences],)
@@ -136,10 +126,6 @@ class CoreferenceTask:
                 "no training document has a cluster of mentions, so there is nothing to learn; "
                 "give files with clusters, in the last column or as Entity="
             )
-        return ()
-
-    def list_labels(self, example: ClusteredDocument) -> tuple[str, ...]:  # noqa: ARG002
-        """Return no labels: clusters have no names."""
         return ()
 
     def locate(self, example: ClusteredDocument) -> str:
@@ -190,10 +176,6 @@ class CoreferenceTask:
             "ceaf": 100 * score.ceaf.f1,
             "mentions": 100 * score.mentions.f1,
         }
-
-    def score_constant(self, examples: Sequence[ClusteredDocument]) -> float:  # noqa: ARG002
-        """Return 0: without mentions, F1 is 0."""
-        return 0.0
 
     def to_json(self, example: ClusteredDocument, prediction: Clusters) -> dict[str, Any]:
         """Return the document's tokens, its clusters, and the text of each mention."""

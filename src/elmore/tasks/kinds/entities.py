@@ -13,34 +13,27 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from torch import Tensor
+
 from elmore.errors import ConfigError, DataError
 from elmore.settings import read_choice
 from elmore.tasks.data.columns import TaggedSentence, is_han, looks_numbered, read_columns
 from elmore.tasks.data.file_forms import FileForm, reads
-from elmore.tasks.data.untagged import UntaggedForm, read_untagged
+from elmore.tasks.data.untagged import read_untagged
 from elmore.tasks.inputs.token_input import TokenInput
 from elmore.tasks.kinds.tags import (
-    LAST_COLUMN,
+    TaggerSettings,
     Tags,
-    check_spans,
-    check_tagger_settings,
-    locate_sentence,
-    parse_sentence,
+    TagTask,
     resolve_column,
     score_spans_of,
 )
 from elmore.tasks.metrics.spans import read_spans
-from elmore.tasks.metrics.tag_schemes import (
-    NamePlace,
-    TagScheme,
-    guess_scheme_of,
-    write_tags,
-)
+from elmore.tasks.metrics.tag_schemes import SchemeGuess, TagScheme, write_tags
 from elmore.tasks.networks.tag_numbers import number_tags
 from elmore.tasks.networks.tag_rules import find_transitions, list_tags
-from elmore.tasks.networks.tagger import TagFeatures, Tagger
-from elmore.tasks.task import Labels, Scores, Sentences
-from elmore.text.language import Language
+from elmore.tasks.networks.tagger import Tagger
+from elmore.tasks.task import Labels, Scores
 
 FORMS = (FileForm.COLUMNS,)
 EXPECTED = (
@@ -50,11 +43,9 @@ _LEARNED_SCHEMES = (TagScheme.IOB2, TagScheme.BIOES)
 
 
 @dataclass(frozen=True, kw_only=True)
-class EntitySettings:
-    """The column of the tags, and the size of the network; the paper has 2 layers of 200."""
+class EntitySettings(TaggerSettings):
+    """The tags' column and scheme, and the size of the network; the paper has 2 layers of 200."""
 
-    column: str | int = LAST_COLUMN
-    """The number of the tags' column, from 2, or "last"."""
     is_numbered: bool | None = None
     """Whether each token is a character followed by its position in its word, as in Weibo NER.
 
@@ -64,22 +55,10 @@ class EntitySettings:
     """The scheme of predictions; by default that of the training data."""
     learned_scheme: TagScheme = TagScheme.BIOES
     """The scheme in which spans are learned: bioes or iob2."""
-    hidden_dim: int = 100
-    """Per LSTM direction."""
-    num_layers: int = 1
-    dropout: float = 0.5
-    uses_crf: bool = True
-    text_form: UntaggedForm = UntaggedForm.AUTO
-    """The format of files to predict on."""
-    language: Language = Language.EN
-    """For splitting raw text, and for joining the tokens of an entity with or without spaces.
-
-    After training on Chinese data with one character per token, the default is zh-chars.
-    """
 
     def __post_init__(self) -> None:
         """Convert strings from TOML, and check all values."""
-        check_tagger_settings(self)
+        super().__post_init__()
         if self.scheme is not None:
             object.__setattr__(self, "scheme", read_choice("task.scheme", self.scheme, TagScheme))
         if self.learned_scheme not in _LEARNED_SCHEMES:
@@ -90,24 +69,21 @@ class EntitySettings:
         object.__setattr__(self, "learned_scheme", TagScheme(self.learned_scheme))
 
 
-class EntityTask:
+class EntityTask(TagTask):
     """Reads columns and predicts tags in the scheme of the training data."""
 
     name = "entities"
     main_score = "f1"
 
-    def __init__(self, settings: EntitySettings) -> None:
-        self.settings = settings
-
     @reads(*FORMS, expected=EXPECTED)
     def read(self, path: Path) -> Iterator[TaggedSentence]:
         """Yield a file's sentences with their tags."""
-        column = resolve_column(path, self.settings.column)
-        is_numbered = self._is_numbered(path)
-        sentences = read_columns(path, column=column, has_spans=True, is_numbered=is_numbered)
-        yield from check_spans(sentences, path=path)
-
-    read_training = read
+        return read_columns(
+            path,
+            column=resolve_column(path, self.settings.column),
+            has_spans=True,
+            is_numbered=self._is_numbered(path),
+        )
 
     @reads(*FORMS, FileForm.CONLLU, expected=f"text, or {EXPECTED}", takes_text=True)
     def read_unlabelled(self, path: Path) -> Iterator[TaggedSentence]:
@@ -119,62 +95,46 @@ class EntityTask:
             is_numbered=self._is_numbered(path),
         )
 
-    def parse(self, given: Any) -> TaggedSentence:
-        """Return an example from a string or a list of tokens, or an example unchanged."""
-        return parse_sentence(given, task=self.name, language=self.settings.language)
-
-    def count_tokens(self, example: TaggedSentence) -> int:
-        """Return the length of the sentence."""
-        return len(example.tokens)
-
-    def find_sentences(self, examples: Sequence[TaggedSentence]) -> tuple[Sentences, ...]:
-        """Return the sentences, in one role."""
-        return ([example.tokens for example in examples],)
-
-    def find_labels(self, examples: Iterable[TaggedSentence]) -> Labels:
-        """Return the scheme of the tags, followed by the sorted types of entities."""
-        types: set[str] = set()
-        tags = _note_types(examples, types)
-        scheme = self.settings.scheme or guess_scheme_of(tags, name="the data")
-        for _ in tags:  # collect the types even if no scheme was guessed
-            pass
-        return (str(scheme), *sorted(types))
-
     def list_labels(self, example: TaggedSentence) -> list[str]:
         """Return the types of its entities."""
         return [span.type for span in read_spans(example.tags)]
 
-    def locate(self, example: TaggedSentence) -> str:
-        """Return the file and the line of its first token."""
-        return locate_sentence(example)
+    def find_labels(self, examples: Iterable[TaggedSentence]) -> Labels:
+        """Return the scheme of the tags, followed by the sorted types of entities."""
+        guess = SchemeGuess()
+        for example in examples:
+            guess.add(example.tags, name_place=example.name_place)
+        if not guess.types:
+            raise DataError(
+                "the training data has no entity: all its tags are O; set task.column to the "
+                "column of the entity tags"
+            )
+        scheme = self.settings.scheme or guess.find_best(name="the data")
+        return (str(scheme), *sorted(guess.types))
 
     def build(self, tokens: TokenInput, *, labels: Labels) -> Tagger:
         """Return an untrained tagger whose transitions follow the learned scheme."""
         scheme = TagScheme(labels[0])
         learned = self._list_learned(labels)
-        return Tagger(
-            tokens=tokens,
-            num_labels=len(learned),
+        return self._build(
+            tokens,
+            learned,
             write=lambda numbers: _rewrite([learned[number] for number in numbers], scheme),
-            hidden_dim=self.settings.hidden_dim,
-            num_layers=self.settings.num_layers,
-            dropout=self.settings.dropout,
-            uses_crf=self.settings.uses_crf,
             rules=find_transitions(learned, scheme=self.settings.learned_scheme),
         )
 
     def prepare(
         self, examples: Sequence[TaggedSentence], *, labels: Labels, with_gold: bool
-    ) -> TagFeatures:
+    ) -> Tensor | None:
         """Return the numbers of the gold tags in the learned scheme, if `with_gold`."""
         if not with_gold:
-            return TagFeatures(gold=None)
+            return None
         tags = [_rewrite(example.tags, self.settings.learned_scheme) for example in examples]
-        return TagFeatures(gold=number_tags(tags, labels=self._list_learned(labels)))
+        return number_tags(tags, labels=self._list_learned(labels))
 
     def score(self, examples: Sequence[TaggedSentence], predictions: Sequence[Tags]) -> Scores:
         """Return conlleval's F1, precision and recall in percent, and F1 by type."""
-        return score_spans_of(zip(examples, predictions, strict=True))
+        return score_spans_of(examples, predictions)
 
     def score_constant(self, examples: Sequence[TaggedSentence]) -> float:  # noqa: ARG002
         """Return 0: without entities, F1 is 0."""
@@ -184,8 +144,7 @@ class EntityTask:
         """Return tokens, tags and entities."""
         is_chinese = self.settings.language.is_chinese or self.settings.is_numbered
         return {
-            "tokens": list(example.tokens),
-            "tags": list(prediction),
+            **super().to_json(example, prediction),
             "entities": [
                 {
                     "start": span.start,
@@ -213,17 +172,3 @@ def _join(tokens: Sequence[str], *, is_chinese: bool | None) -> str:
 
 def _rewrite(tags: Sequence[str], scheme: TagScheme) -> Tags:
     return write_tags(read_spans(tags), num_tokens=len(tags), scheme=scheme)
-
-
-def _note_types(
-    examples: Iterable[TaggedSentence], types: set[str]
-) -> Iterator[tuple[Tags, NamePlace]]:
-    """Yield the tags of each sentence and their positions; add its entity types to `types`."""
-    for example in examples:
-        types.update(span.type for span in read_spans(example.tags))
-        yield example.tags, example.name_place
-    if not types:
-        raise DataError(
-            "the training data has no entity: all its tags are O; set task.column to the column of "
-            "the entity tags"
-        )

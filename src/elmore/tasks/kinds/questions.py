@@ -13,6 +13,7 @@ from sys import intern
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from elmore.config import MAX_DIM
 from elmore.errors import DataError, DataWarning
@@ -24,8 +25,8 @@ from elmore.tasks.data.questions import Paragraph, count_fits, read_paragraphs
 from elmore.tasks.inputs.token_input import TokenInput
 from elmore.tasks.kinds.plain_inputs import is_text, refuse_input
 from elmore.tasks.metrics.answers import AnswerScore, score_answer
-from elmore.tasks.networks.answer_finder import NO_SPAN, AnswerFinder, FoundSpan, GoldSpans
-from elmore.tasks.task import Labels, Scores, Sentences
+from elmore.tasks.networks.answer_finder import NO_SPAN, AnswerFinder, FoundSpan
+from elmore.tasks.task import Labels, Scores, Sentences, Task
 from elmore.text.sentences import split_sentences
 from elmore.text.tokens import split_tokens
 
@@ -97,14 +98,11 @@ class QuestionExample:
     spans: tuple[Span, ...]  # distinct tokens[start:end] of the answers found in the passage
 
 
-class QuestionTask:
+class QuestionTask(Task):
     """Finds answers with attention flow and self-attention (see `AnswerFinder`)."""
 
     name = "questions"
     main_score = "f1"
-
-    def __init__(self, settings: QuestionSettings | None = None) -> None:
-        self.settings = settings or QuestionSettings()
 
     @reads(FileForm.JSON, expected=EXPECTED)
     def read(self, path: Path) -> Iterator[QuestionExample]:
@@ -158,14 +156,6 @@ class QuestionTask:
             [example.tokens for example in examples],
         )
 
-    def find_labels(self, examples: Iterable[QuestionExample]) -> Labels:  # noqa: ARG002
-        """Return no labels: answers are spans of the passage."""
-        return ()
-
-    def list_labels(self, example: QuestionExample) -> tuple[str, ...]:  # noqa: ARG002
-        """Return no labels: answers are spans of the passage."""
-        return ()
-
     def locate(self, example: QuestionExample) -> str:
         """Return the question's id."""
         return f"question {example.name}"
@@ -185,17 +175,17 @@ class QuestionTask:
         *,
         labels: Labels = (),  # noqa: ARG002
         with_gold: bool,
-    ) -> GoldSpans:
+    ) -> Tensor | None:
         """Return the spans of the gold answers, if `with_gold`."""
         if not with_gold:
-            return GoldSpans(edges=None)
+            return None
         spans = [self._find_gold(example) for example in examples]
         num_spans = max(1, *(len(each) for each in spans))
         edges = torch.full((len(examples), num_spans, 2), NO_SPAN)
         for row, each in enumerate(spans):
             for column, (start, end) in enumerate(each):
                 edges[row, column] = torch.tensor([start, end - 1])
-        return GoldSpans(edges=edges)
+        return edges
 
     def score(
         self, examples: Sequence[QuestionExample], predictions: Sequence[FoundSpan]
@@ -210,10 +200,6 @@ class QuestionTask:
                 )
             total += score_answer(example.answers, cut_answer(example, found))
         return {"exact": total.exact_percent, "f1": total.f1_percent}
-
-    def score_constant(self, examples: Sequence[QuestionExample]) -> float:  # noqa: ARG002
-        """Return 0: no single span answers many questions."""
-        return 0.0
 
     def to_json(self, example: QuestionExample, prediction: FoundSpan) -> dict[str, Any]:
         """Return an answer; `start` and `end` are character offsets in the passage's text."""

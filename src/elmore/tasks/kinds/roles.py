@@ -15,7 +15,6 @@ import torch
 from elmore.config import MAX_DIM
 from elmore.settings import check_range, check_share
 from elmore.tasks.data.file_forms import FileForm, reads
-from elmore.tasks.data.lines import shorten
 from elmore.tasks.data.role_columns import PREDICATE
 from elmore.tasks.data.role_examples import RoleExample
 from elmore.tasks.data.role_predicates import read_predicates
@@ -25,7 +24,7 @@ from elmore.tasks.kinds.plain_inputs import is_list, refuse_input, take_tokens
 from elmore.tasks.metrics.spans import OUTSIDE, Span, SpanCounts, read_spans
 from elmore.tasks.networks.role_tagger import RoleFeatures, RoleTagger
 from elmore.tasks.networks.tag_numbers import number_tags
-from elmore.tasks.task import Labels, Scores, Sentences
+from elmore.tasks.task import Labels, Scores, Sentences, Task
 
 Tags = tuple[str, ...]
 
@@ -55,21 +54,16 @@ class RoleSettings:
         check_share("task.dropout", self.dropout)
 
 
-class RoleTask:
+class RoleTask(Task):
     """Predicts the arguments of each predicate as BIO tags."""
 
     name = "roles"
     main_score = "f1"
 
-    def __init__(self, settings: RoleSettings) -> None:
-        self.settings = settings
-
     @reads(*FORMS, expected=EXPECTED)
     def read(self, path: Path) -> Iterator[RoleExample]:
         """Yield one example per predicate, from JSON lines (.jsonl) or CoNLL-2012 columns."""
         return read_roles(path)
-
-    read_training = read
 
     @reads(*FORMS, expected=EXPECTED)
     def read_unlabelled(self, path: Path) -> Iterator[RoleExample]:
@@ -90,10 +84,6 @@ class RoleTask:
             raise refuse_input(given, task=self.name, expected=expected)
         return RoleExample(tokens=tuple(tokens), predicate=given[1], lemma="", sense="", tags=())
 
-    def count_tokens(self, example: RoleExample) -> int:
-        """Return the length of the sentence."""
-        return len(example.tokens)
-
     def find_sentences(self, examples: Sequence[RoleExample]) -> tuple[Sentences, ...]:
         """Return each example's sentence, repeated for each of its predicates."""
         return ([example.tokens for example in examples],)
@@ -106,10 +96,6 @@ class RoleTask:
     def list_labels(self, example: RoleExample) -> list[str]:
         """Return the roles of all arguments, each part counted separately, and the predicate."""
         return [span.type for span in read_spans(example.tags)]
-
-    def locate(self, example: RoleExample) -> str:
-        """Return the sentence."""
-        return f"the sentence {shorten(' '.join(example.tokens))}"
 
     def build(self, tokens: TokenInput, *, labels: Labels) -> RoleTagger:
         """Return an untrained tagger."""
@@ -142,15 +128,7 @@ class RoleTask:
                 num_predicted=len(predicted),
                 num_correct=len(gold & predicted),
             )
-        return {
-            "f1": 100 * total.f1,
-            "precision": 100 * total.precision,
-            "recall": 100 * total.recall,
-        }
-
-    def score_constant(self, examples: Sequence[RoleExample]) -> float:  # noqa: ARG002
-        """Return 0: without arguments, F1 is 0."""
-        return 0.0
+        return total.to_percent()
 
     def to_json(self, example: RoleExample, prediction: Tags) -> dict[str, Any]:
         """Return tokens, predicate, tags and the parts of all arguments."""

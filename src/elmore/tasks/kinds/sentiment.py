@@ -8,22 +8,15 @@ tokens or more.
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import partial
 from pathlib import Path
-from typing import Any
 
-from elmore.config import MAX_DIM
 from elmore.errors import ConfigError
-from elmore.settings import check_range, check_share, read_choice
+from elmore.settings import check_range, read_choice
 from elmore.tasks.data.file_forms import TREE, FileForm, reads
 from elmore.tasks.data.lines import read_lines, refuse_none
 from elmore.tasks.data.trees import SENTIMENT_LABELS, LabelledTree, read_trees
-from elmore.tasks.inputs.token_input import TokenInput
-from elmore.tasks.kinds import classes
-from elmore.tasks.kinds.classes import ClassExample, split_texts
-from elmore.tasks.kinds.texts import read_plain_or_table
-from elmore.tasks.networks.biattentive import BiattentiveClassifier
-from elmore.tasks.networks.label_choice import Probabilities
+from elmore.tasks.kinds.classes import ClassExample, ClassSettings, split_texts
+from elmore.tasks.kinds.texts import TextTask, read_plain_or_table
 from elmore.tasks.task import Labels
 
 # The names of the labels in trees; None is left out.
@@ -45,12 +38,9 @@ class Phrases(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SentimentSettings:
+class SentimentSettings(ClassSettings):
     """The size of the network, and what is read from a tree."""
 
-    hidden_dim: int = 100
-    """Per LSTM direction."""
-    dropout: float = 0.3
     classes: int = 5
     """5, or 2: negative and positive, without neutral sentences and phrases."""
     phrases: Phrases = Phrases.ROOT
@@ -59,31 +49,25 @@ class SentimentSettings:
 
     def __post_init__(self) -> None:
         """Convert strings from TOML, and check all values."""
+        super().__post_init__()
         object.__setattr__(self, "phrases", read_choice("task.phrases", self.phrases, Phrases))
         if self.classes not in _NAMES:
             raise ConfigError(f"task.classes is {self.classes!r:.60}; give 5 or 2")
-        check_range("task.hidden_dim", self.hidden_dim, 1, MAX_DIM)
         check_range("task.min_phrase_tokens", self.min_phrase_tokens, 1, 1000)
-        check_share("task.dropout", self.dropout)
 
 
-class SentimentTask:
+class SentimentTask(TextTask):
     """Predicts how positive or negative a sentence is."""
 
     name = "sentiment"
-    main_score = "accuracy"
 
-    def __init__(self, settings: SentimentSettings | None = None) -> None:
-        self.settings = settings or SentimentSettings()
-        self._names = dict(zip(SENTIMENT_LABELS, _NAMES[self.settings.classes], strict=True))
+    def __init__(self, settings: SentimentSettings) -> None:
+        super().__init__(settings)
+        self._names = dict(zip(SENTIMENT_LABELS, _NAMES[settings.classes], strict=True))
 
-    count_tokens = staticmethod(classes.count_tokens)
-    find_sentences = staticmethod(classes.find_sentences)
-    prepare = staticmethod(classes.prepare)
-    list_labels = staticmethod(classes.list_labels)
-    locate = staticmethod(classes.locate)
-    score = staticmethod(classes.score)
-    score_constant = staticmethod(classes.score_constant)
+    def split(self, *texts: str, label: str | None = None) -> ClassExample:
+        """Split texts into tokens: English, and not truncated."""
+        return split_texts(*texts, label=label)
 
     @reads(FileForm.TREES, expected=EXPECTED)
     def read(self, path: Path) -> Iterator[ClassExample]:
@@ -104,29 +88,12 @@ class SentimentTask:
                 yield _make_example(tree.tokens, label=None)
         else:
             for text in read_plain_or_table(path):
-                yield split_texts(text, label=None)
-
-    def parse(self, given: Any) -> ClassExample:
-        """Return an example from a string, or an example unchanged."""
-        return classes.parse_text(given, task=self.name, split=partial(split_texts, label=None))
+                yield self.split(text)
 
     def find_labels(self, examples: Iterable[ClassExample]) -> Labels:
         """Return the labels that occur, from negative to positive."""
-        found = classes.find_labels(examples)
+        found = super().find_labels(examples)
         return tuple(name for name in dict.fromkeys(self._names.values()) if name in found)
-
-    def build(self, tokens: TokenInput, *, labels: Labels) -> BiattentiveClassifier:
-        """Return an untrained network."""
-        return BiattentiveClassifier(
-            tokens=tokens,
-            labels=labels,
-            hidden_dim=self.settings.hidden_dim,
-            dropout=self.settings.dropout,
-        )
-
-    def to_json(self, example: ClassExample, prediction: Probabilities) -> dict[str, Any]:
-        """Return the text (for trees, the joined tokens) and its label."""
-        return {"text": example.texts[0], **classes.show(prediction)}
 
     def _read(self, path: Path, *, phrases: Phrases) -> Iterator[ClassExample]:
         trees = read_trees(path)

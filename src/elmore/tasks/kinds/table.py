@@ -1,16 +1,15 @@
-"""The table of all tasks by name; add new tasks here."""
+"""The table of all tasks. To add a task, write its class (see `tasks/task.py`) and add it here.
 
-from collections.abc import Callable
+Each line names the class of the task and the class of its settings. Training settings of the task
+are in `configs/tasks/NAME.toml`; a test checks that every task has such a file.
+"""
+
 from dataclasses import dataclass
-from typing import Any
 
 from elmore.errors import ConfigError
 from elmore.tasks.kinds.classes import TextSettings
 from elmore.tasks.kinds.coreference import CoreferenceSettings, CoreferenceTask
-from elmore.tasks.kinds.entailment import (
-    EntailmentTask,
-    PairTask,
-)
+from elmore.tasks.kinds.entailment import EntailmentTask, PairTask
 from elmore.tasks.kinds.entities import EntitySettings, EntityTask
 from elmore.tasks.kinds.questions import QuestionSettings, QuestionTask
 from elmore.tasks.kinds.roles import RoleSettings, RoleTask
@@ -22,33 +21,31 @@ from elmore.tasks.task import Task
 
 @dataclass(frozen=True, kw_only=True)
 class Kind:
-    """A task and its other names."""
+    """A task, its settings and its other names."""
 
-    name: str
-    task: Callable[[Any], Task]
-    settings: type
+    task: type[Task]
+    settings: type  # a dataclass; all settings have defaults
     also: tuple[str, ...] = ()
     max_batch_size: int | None = None  # for a network that reads one document at a time
+
+    @property
+    def name(self) -> str:
+        """The name on the command line, in settings and in saved folders."""
+        return self.task.name
 
 
 KINDS = {
     kind.name: kind
     for kind in (
-        Kind(name="entities", task=EntityTask, settings=EntitySettings, also=("ner",)),
-        Kind(name="tags", task=TagTask, settings=TagSettings, also=("pos", "chunks")),
-        Kind(name="sentiment", task=SentimentTask, settings=SentimentSettings, also=("sst",)),
-        Kind(name="entailment", task=EntailmentTask, settings=TextSettings, also=("snli",)),
-        Kind(name="roles", task=RoleTask, settings=RoleSettings, also=("srl",)),
-        Kind(
-            name="coreference",
-            task=CoreferenceTask,
-            settings=CoreferenceSettings,
-            also=("coref",),
-            max_batch_size=1,
-        ),
-        Kind(name="questions", task=QuestionTask, settings=QuestionSettings, also=("squad", "qa")),
-        Kind(name="texts", task=TextTask, settings=TextSettings),
-        Kind(name="pairs", task=PairTask, settings=TextSettings),
+        Kind(task=EntityTask, settings=EntitySettings, also=("ner",)),
+        Kind(task=TagTask, settings=TagSettings, also=("pos", "chunks")),
+        Kind(task=SentimentTask, settings=SentimentSettings, also=("sst",)),
+        Kind(task=EntailmentTask, settings=TextSettings, also=("snli",)),
+        Kind(task=RoleTask, settings=RoleSettings, also=("srl",)),
+        Kind(task=CoreferenceTask, settings=CoreferenceSettings, also=("coref",), max_batch_size=1),
+        Kind(task=QuestionTask, settings=QuestionSettings, also=("squad", "qa")),
+        Kind(task=TextTask, settings=TextSettings),
+        Kind(task=PairTask, settings=TextSettings),
     )
 }
 

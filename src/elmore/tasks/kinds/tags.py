@@ -1,9 +1,11 @@
 """Tagging: one tag per token, from CoNLL-U or a column; also the code shared with entities."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from torch import Tensor
 
 from elmore.config import MAX_DIM
 from elmore.errors import ConfigError, DataError
@@ -15,10 +17,11 @@ from elmore.tasks.data.untagged import UntaggedForm, read_untagged
 from elmore.tasks.inputs.token_input import TokenInput
 from elmore.tasks.kinds.plain_inputs import refuse_input, take_tokens
 from elmore.tasks.metrics.accuracy import Accuracy, find_largest_share, score_labels
-from elmore.tasks.metrics.spans import SpanScore, read_spans, score_tags
+from elmore.tasks.metrics.spans import SpanScore, score_tags
 from elmore.tasks.networks.tag_numbers import number_tags
-from elmore.tasks.networks.tagger import TagFeatures, Tagger
-from elmore.tasks.task import Labels, Scores, Sentences
+from elmore.tasks.networks.tag_rules import TagRules
+from elmore.tasks.networks.tagger import Tagger
+from elmore.tasks.task import Labels, Scores, Sentences, Task
 from elmore.text.language import Language
 
 Tags = list[str]
@@ -29,65 +32,65 @@ LAST_COLUMN = "last"
 
 
 @dataclass(frozen=True, kw_only=True)
-class TagSettings:
+class TaggerSettings:
     """The column of the tags, and the size of the network."""
 
-    column: str | int = "upos"
+    column: str | int = LAST_COLUMN
     """upos, xpos or deprel for CoNLL-U; otherwise a column's number from 2, or "last"."""
-    scores_spans: bool = False
-    """Also score spans, if the tags mark spans such as chunks. To learn spans, see entities."""
     hidden_dim: int = 100
     """Per LSTM direction."""
     num_layers: int = 1
     dropout: float = 0.5
-    uses_crf: bool = False
+    uses_crf: bool = True
     text_form: UntaggedForm = UntaggedForm.AUTO
     """The format of files to predict on."""
     language: Language = Language.EN
-    """For splitting raw text."""
+    """For splitting raw text; entities are also joined with or without spaces.
+
+    After training on Chinese data with one character per token, the default is zh-chars.
+    """
 
     def __post_init__(self) -> None:
         """Convert strings from TOML, and check all values."""
-        check_tagger_settings(self)
+        check_range("task.hidden_dim", self.hidden_dim, 1, MAX_DIM)
+        check_range("task.num_layers", self.num_layers, 1, 100)
+        check_share("task.dropout", self.dropout)
+        form = read_choice("task.text_form", self.text_form, UntaggedForm)
+        object.__setattr__(self, "text_form", form)
+        language = read_choice("task.language", self.language, Language)
+        object.__setattr__(self, "language", language)
+        column = str(self.column)
+        is_position = column.isascii() and column.isdigit() and int(column) >= 2
+        if not (is_position or column in (LAST_COLUMN, *CONLLU_COLUMNS)):
+            raise ConfigError(
+                f"task.column is {column!r:.60}; give the number of the tags' column, from 2 "
+                "(column 1 is the token), or one of: "
+                f"{', '.join((LAST_COLUMN, *CONLLU_COLUMNS))}"
+            )
+        object.__setattr__(self, "column", column)
 
 
-def check_tagger_settings(settings: Any) -> None:
-    """Check the settings that all taggers share, and convert them to their types."""
-    check_range("task.hidden_dim", settings.hidden_dim, 1, MAX_DIM)
-    check_range("task.num_layers", settings.num_layers, 1, 100)
-    check_share("task.dropout", settings.dropout)
-    form = read_choice("task.text_form", settings.text_form, UntaggedForm)
-    object.__setattr__(settings, "text_form", form)
-    language = read_choice("task.language", settings.language, Language)
-    object.__setattr__(settings, "language", language)
-    column = str(settings.column)
-    is_position = column.isascii() and column.isdigit() and int(column) >= 2
-    if not (is_position or column in (LAST_COLUMN, *CONLLU_COLUMNS)):
-        raise ConfigError(
-            f"task.column is {column!r:.60}; give the number of the tags' column, from 2 (column 1 "
-            f"is the token), or one of: {', '.join((LAST_COLUMN, *CONLLU_COLUMNS))}"
-        )
-    object.__setattr__(settings, "column", column)
+@dataclass(frozen=True, kw_only=True)
+class TagSettings(TaggerSettings):
+    """The column of the tags, the size of the network, and what is scored."""
+
+    column: str | int = "upos"
+    scores_spans: bool = False
+    """Also score spans, if the tags mark spans such as chunks. To learn spans, see entities."""
+    uses_crf: bool = False
 
 
-class TagTask:
+class TagTask(Task):
     """Predicts tags independently, or jointly with a CRF."""
 
     name = "tags"
     main_score = "accuracy"
 
-    def __init__(self, settings: TagSettings) -> None:
-        self.settings = settings
-
     @reads(*FORMS, expected=EXPECTED)
     def read(self, path: Path) -> Iterator[TaggedSentence]:
         """Yield a file's sentences with their tags."""
         column = resolve_column(path, self.settings.column)
-        has_spans = self.settings.scores_spans
-        sentences = read_columns(path, column=column, has_spans=has_spans)
-        yield from check_spans(sentences, path=path) if has_spans else sentences
-
-    read_training = read
+        return read_columns(path, column=column, has_spans=self.settings.scores_spans)
 
     @reads(*FORMS, expected=f"text, or {EXPECTED}", takes_text=True)
     def read_unlabelled(self, path: Path) -> Iterator[TaggedSentence]:
@@ -97,55 +100,66 @@ class TagTask:
 
     def parse(self, given: Any) -> TaggedSentence:
         """Return an example from a string or a list of tokens, or an example unchanged."""
-        return parse_sentence(given, task=self.name, language=self.settings.language)
-
-    def count_tokens(self, example: TaggedSentence) -> int:
-        """Return the length of the sentence."""
-        return len(example.tokens)
+        if isinstance(given, TaggedSentence):
+            return given
+        tokens = take_tokens(given, language=self.settings.language)
+        if tokens is None:
+            expected = "a sentence: a string that is not blank, or a list of tokens"
+            raise refuse_input(given, task=self.name, expected=expected)
+        return TaggedSentence(tokens=tokens, tags=[])
 
     def find_sentences(self, examples: Sequence[TaggedSentence]) -> tuple[Sentences, ...]:
         """Return the sentences, in one role."""
         return ([example.tokens for example in examples],)
-
-    def find_labels(self, examples: Iterable[TaggedSentence]) -> Labels:
-        """Return all tags in the training data, sorted."""
-        return tuple(sorted({tag for example in examples for tag in example.tags}))
 
     def list_labels(self, example: TaggedSentence) -> list[str]:
         """Return the tags."""
         return example.tags
 
     def locate(self, example: TaggedSentence) -> str:
-        """Return the file and the line of its first token."""
-        return locate_sentence(example)
+        """Return the file and the line of the first token, or the words if there is no file."""
+        if not example.lines:
+            return super().locate(example)
+        return f"{example.path}, the sentence from line {example.lines[0]:,}"
 
     def build(self, tokens: TokenInput, *, labels: Labels) -> Tagger:
         """Return an untrained tagger."""
+        return self._build(
+            tokens, labels, write=lambda numbers: [labels[number] for number in numbers]
+        )
+
+    def _build(
+        self,
+        tokens: TokenInput,
+        tags: Labels,
+        *,
+        write: Callable[[list[int]], Tags],
+        rules: TagRules | None = None,
+    ) -> Tagger:
         return Tagger(
             tokens=tokens,
-            num_labels=len(labels),
-            write=lambda numbers: [labels[number] for number in numbers],
+            num_labels=len(tags),
+            write=write,
             hidden_dim=self.settings.hidden_dim,
             num_layers=self.settings.num_layers,
             dropout=self.settings.dropout,
             uses_crf=self.settings.uses_crf,
+            rules=rules,
         )
 
     def prepare(
         self, examples: Sequence[TaggedSentence], *, labels: Labels, with_gold: bool
-    ) -> TagFeatures:
+    ) -> Tensor | None:
         """Return the numbers of the gold tags, if `with_gold`."""
-        if not with_gold:
-            return TagFeatures(gold=None)
         tags = [example.tags for example in examples]
-        return TagFeatures(gold=number_tags(tags, labels=labels))
+        return number_tags(tags, labels=labels) if with_gold else None
 
     def score(self, examples: Sequence[TaggedSentence], predictions: Sequence[Tags]) -> Scores:
         """Return the accuracy, and with `scores_spans` precision, recall and F1 of spans."""
-        pairs = list(zip(examples, predictions, strict=True))
+        pairs = zip(examples, predictions, strict=True)
         right = sum((score_labels(example.tags, tags) for example, tags in pairs), Accuracy())
-        scores = {"accuracy": 100 * right.share}
-        return scores | score_spans_of(pairs) if self.settings.scores_spans else scores
+        spans = score_spans_of(examples, predictions) if self.settings.scores_spans else {}
+        return {"accuracy": 100 * right.share, **spans}
 
     def score_constant(self, examples: Sequence[TaggedSentence]) -> float:
         """Return the accuracy of always predicting the most frequent tag, in percent."""
@@ -156,42 +170,12 @@ class TagTask:
         return {"tokens": list(example.tokens), "tags": list(prediction)}
 
 
-def parse_sentence(given: Any, *, task: str, language: Language) -> TaggedSentence:
-    """Return a sentence without tags; an example is returned unchanged."""
-    if isinstance(given, TaggedSentence):
-        return given
-    tokens = take_tokens(given, language=language)
-    if tokens is None:
-        expected = "a sentence: a string that is not blank, or a list of tokens"
-        raise refuse_input(given, task=task, expected=expected)
-    return TaggedSentence(tokens=tokens, tags=[])
-
-
-def locate_sentence(sentence: TaggedSentence) -> str:
-    """Return the file and line of the first token, or the words if there is no file."""
-    if not sentence.lines:
-        return f"the sentence {shorten(' '.join(sentence.tokens))}"
-    return f"{sentence.path}, the sentence from line {sentence.lines[0]:,}"
-
-
-def score_spans_of(pairs: Iterable[tuple[TaggedSentence, Tags]]) -> Scores:
+def score_spans_of(examples: Iterable[TaggedSentence], predictions: Iterable[Tags]) -> Scores:
     """Return conlleval's scores of all spans and F1 by type, in percent."""
+    pairs = zip(examples, predictions, strict=True)
     score = sum((score_tags(example.tags, tags) for example, tags in pairs), SpanScore())
-    total = score.total
     by_type = {f"f1 {name}": 100 * counts.f1 for name, counts in score.by_type.items()}
-    return {
-        "f1": 100 * total.f1,
-        "precision": 100 * total.precision,
-        "recall": 100 * total.recall,
-        **by_type,
-    }
-
-
-def check_spans(sentences: Iterable[TaggedSentence], *, path: Path) -> Iterator[TaggedSentence]:
-    """Yield the sentences; raise a DataError for tags that cannot be scored, such as M-PER."""
-    for sentence in sentences:
-        read_spans(sentence.tags, where=f"{path}, the sentence from line {sentence.lines[0]}")
-        yield sentence
+    return {**score.total.to_percent(), **by_type}
 
 
 def resolve_column(path: Path, column: str | int) -> str | int:

@@ -1,7 +1,6 @@
 """Classify a user's own labeled texts with the biattentive classification network."""
 
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +8,8 @@ from elmore.tasks.data.file_forms import FileForm, reads
 from elmore.tasks.data.lines import read_lines, refuse_none
 from elmore.tasks.data.pairs import read_bare_texts, read_texts
 from elmore.tasks.inputs.token_input import TokenInput
-from elmore.tasks.kinds import classes
-from elmore.tasks.kinds.classes import ClassExample, TextSettings, split_texts
+from elmore.tasks.kinds.classes import ClassExample, ClassTask, show
+from elmore.tasks.kinds.plain_inputs import is_text, refuse_input
 from elmore.tasks.networks.biattentive import BiattentiveClassifier
 from elmore.tasks.networks.label_choice import Probabilities
 from elmore.tasks.task import Labels
@@ -18,41 +17,31 @@ from elmore.tasks.task import Labels
 EXPECTED = "a table: one text per line, a tab, and its label"
 
 
-class TextTask:
+class TextTask(ClassTask):
     """Predicts which of the user's labels a text has."""
 
     name = "texts"
-    main_score = "accuracy"
-
-    def __init__(self, settings: TextSettings | None = None) -> None:
-        self.settings = settings or TextSettings()
-
-    count_tokens = staticmethod(classes.count_tokens)
-    find_sentences = staticmethod(classes.find_sentences)
-    find_labels = staticmethod(classes.find_labels)
-    prepare = staticmethod(classes.prepare)
-    list_labels = staticmethod(classes.list_labels)
-    locate = staticmethod(classes.locate)
-    score = staticmethod(classes.score)
-    score_constant = staticmethod(classes.score_constant)
 
     @reads(FileForm.TABLE, expected=EXPECTED)
     def read(self, path: Path) -> Iterator[ClassExample]:
         """Yield the texts of a table with one text and its label per line."""
         for row in read_texts(path):
-            yield self._split(row.text, label=row.label)
-
-    read_training = read
+            yield self.split(row.text, label=row.label)
 
     @reads(FileForm.TABLE, expected=f"a text per line, or {EXPECTED}", takes_text=True)
     def read_unlabelled(self, path: Path) -> Iterator[ClassExample]:
         """Yield one text per line, or the texts of a table if the first line has tabs."""
         for text in read_plain_or_table(path):
-            yield self._split(text, label=None)
+            yield self.split(text)
 
     def parse(self, given: Any) -> ClassExample:
         """Return an example from a string, or an example unchanged."""
-        return classes.parse_text(given, task=self.name, split=partial(self._split, label=None))
+        if isinstance(given, ClassExample) and len(given.texts) == 1:
+            return given
+        if not is_text(given):
+            expected = "a text: a string that is not blank"
+            raise refuse_input(given, task=self.name, expected=expected)
+        return self.split(given)
 
     def build(self, tokens: TokenInput, *, labels: Labels) -> BiattentiveClassifier:
         """Return an untrained network."""
@@ -64,16 +53,8 @@ class TextTask:
         )
 
     def to_json(self, example: ClassExample, prediction: Probabilities) -> dict[str, Any]:
-        """Return the original text and its label."""
-        return {"text": example.texts[0], **classes.show(prediction)}
-
-    def _split(self, text: str, *, label: str | None) -> ClassExample:
-        return split_texts(
-            text,
-            label=label,
-            language=self.settings.language,
-            max_tokens=self.settings.max_tokens,
-        )
+        """Return the text (for trees, the joined tokens), its label and all probabilities."""
+        return {"text": example.texts[0], **show(prediction)}
 
 
 def read_plain_or_table(path: Path) -> Iterator[str]:

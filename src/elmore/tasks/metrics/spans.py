@@ -58,6 +58,14 @@ class SpanCounts:
         """The harmonic mean of both."""
         return f1(self.precision, self.recall)
 
+    def to_percent(self) -> dict[str, float]:
+        """Return F1, precision and recall, from 0 to 100."""
+        return {
+            "f1": 100 * self.f1,
+            "precision": 100 * self.precision,
+            "recall": 100 * self.recall,
+        }
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SpanScore:

@@ -1,4 +1,4 @@
-"""Tagging schemes for spans: recognize, check and convert them.
+"""Tagging schemes for spans: recognize and write them.
 
 Each scheme has exactly one way to write given spans. So tags follow a scheme if writing their spans
 again gives the same tags; where it does not, it gives the expected tag.
@@ -8,7 +8,6 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
-from functools import partial
 
 from elmore.errors import DataError, DataWarning
 from elmore.tasks.metrics.spans import OUTSIDE, Span, read_spans
@@ -32,20 +31,6 @@ _LETTERS = {
 }
 
 
-def read_strictly(tags: Sequence[str], *, scheme: TagScheme, where: str = "tags") -> list[Span]:
-    """Read tags that must follow a scheme; `where` is their position for error messages."""
-    spans = read_spans(tags, where=where)
-    wrong = _find_wrong(tags, spans, scheme)
-    if wrong is not None:
-        position, expected = wrong
-        raise DataError(
-            f"{where}, token {position + 1}: {tags[position]!r} is invalid in the scheme {scheme}, "
-            f"expected {expected!r}; fix the tag, or choose another scheme "
-            f"({', '.join(TagScheme)})"
-        )
-    return spans
-
-
 def write_tags(spans: Iterable[Span], *, num_tokens: int, scheme: TagScheme) -> list[str]:
     """Return the tags of these spans in a scheme."""
     tags = [OUTSIDE] * num_tokens
@@ -66,78 +51,71 @@ def write_tags(spans: Iterable[Span], *, num_tokens: int, scheme: TagScheme) -> 
     return tags
 
 
-def convert_tags(
-    tags: Sequence[str], *, source: TagScheme, target: TagScheme, where: str = "tags"
-) -> list[str]:
-    """Convert tags from one scheme to another; they must follow the first."""
-    spans = read_strictly(tags, scheme=source, where=where)
-    return write_tags(spans, num_tokens=len(tags), scheme=target)
-
-
 NamePlace = Callable[[int], str]
 """Returns the position of a token of a sentence, for messages."""
 
 
-def guess_scheme(sentences: Iterable[Sequence[str]], *, name: str = "the corpus") -> TagScheme:
-    """Guess the scheme of sentences that are not from a file."""
-    numbered = enumerate(sentences, start=1)
-    return guess_scheme_of(
-        ((tags, partial(_name_token, f"{name}, sentence {number}")) for number, tags in numbered),
-        name=name,
-    )
+class SchemeGuess:
+    """Guesses the scheme of a corpus, sentence by sentence: the one that fits most of them.
 
-
-def _name_token(where: str, token: int) -> str:
-    return f"{where}, token {token + 1}"
-
-
-def guess_scheme_of(
-    sentences: Iterable[tuple[Sequence[str], NamePlace]], *, name: str
-) -> TagScheme:
-    """Guess the scheme of a corpus: the one that fits most sentences with spans.
-
-    Real corpora have errors, so it need not fit all of them; `read_strictly` finds the errors.
+    Real corpora have errors, so it need not fit all of them.
     """
-    num_sentences = 0
-    num_fitting: Counter[TagScheme] = Counter()
-    misfits: dict[TagScheme, str] = {}
-    for tags, name_place in sentences:
-        spans = read_spans(tags, where=name_place(0))
-        num_sentences += bool(spans)
+
+    def __init__(self) -> None:
+        self.types: set[str] = set()  # of all spans
+        self._num_sentences = 0  # with spans
+        self._num_fitting: Counter[TagScheme] = Counter()
+        self._misfits: dict[TagScheme, str] = {}
+
+    def add(self, tags: Sequence[str], *, name_place: NamePlace) -> None:
+        """Count a sentence; `name_place` gives the positions of its tokens for messages."""
+        spans = read_spans(tags)
+        self.types.update(span.type for span in spans)
+        self._num_sentences += bool(spans)
         for scheme in TagScheme:
-            wrong = _find_wrong(tags, spans, scheme)
+            wrong = find_wrong_tag(tags, spans, scheme)
             if wrong is None:
-                num_fitting[scheme] += bool(spans)
-            elif scheme not in misfits:
-                misfits[scheme] = (
-                    f"{name_place(wrong[0])}: {tags[wrong[0]]!r} where {scheme} expects "
-                    f"{wrong[1]!r}"
+                self._num_fitting[scheme] += bool(spans)
+            elif scheme not in self._misfits:
+                position, expected = wrong
+                self._misfits[scheme] = (
+                    f"{name_place(position)}: {tags[position]!r} where {scheme} expects "
+                    f"{expected!r}"
                 )
-    if not num_sentences:
-        raise DataError(
-            f"{name} has no spans, so the scheme of its tags cannot be guessed; choose one "
-            f"({', '.join(TagScheme)})"
-        )
-    best = max(TagScheme, key=lambda scheme: num_fitting[scheme])
-    if 2 * num_fitting[best] <= num_sentences:
-        raise DataError(
-            f"{misfits[best]}; the tags of {name} follow no scheme: the best, {best}, fits only "
-            f"{num_fitting[best]} of {num_sentences} sentences with spans; fix the tags"
-        )
-    if num_wrong := num_sentences - num_fitting[best]:
-        warnings.warn(
-            f"{misfits[best]}; in total, {num_wrong:,} of {num_sentences:,} sentences with spans "
-            "have invalid tags, which are read as conlleval reads them",
-            DataWarning,
-            stacklevel=2,
-        )
-    return best
+
+    def find_best(self, *, name: str) -> TagScheme:
+        """Return the scheme; warn of sentences that it does not fit, refuse if they are most."""
+        if not self._num_sentences:
+            raise DataError(
+                f"{name} has no spans, so the scheme of its tags cannot be guessed; choose one "
+                f"({', '.join(TagScheme)})"
+            )
+        best = max(TagScheme, key=lambda scheme: self._num_fitting[scheme])
+        num_fitting, num_sentences = self._num_fitting[best], self._num_sentences
+        if 2 * num_fitting <= num_sentences:
+            raise DataError(
+                f"{self._misfits[best]}; the tags of {name} follow no scheme: the best, {best}, "
+                f"fits only {num_fitting} of {num_sentences} sentences with spans; fix the tags"
+            )
+        if num_wrong := num_sentences - num_fitting:
+            warnings.warn(
+                f"{self._misfits[best]}; in total, {num_wrong:,} of {num_sentences:,} sentences "
+                "with spans have invalid tags, which are read as conlleval reads them",
+                DataWarning,
+                stacklevel=2,
+            )
+        return best
 
 
-def _find_wrong(
+def find_wrong_tag(
     tags: Sequence[str], spans: Iterable[Span], scheme: TagScheme
 ) -> tuple[int, str] | None:
-    """Return the position of the first tag that violates the scheme, and the expected tag."""
+    """Return the position of the first tag that violates the scheme, and the expected tag.
+
+    >>> tags = ["B-PER", "O", "I-LOC"]
+    >>> find_wrong_tag(tags, read_spans(tags), TagScheme.IOB2)
+    (2, 'B-LOC')
+    """
     expected = write_tags(spans, num_tokens=len(tags), scheme=scheme)
     positions = (position for position, tag in enumerate(tags) if tag != expected[position])
     position = next(positions, None)

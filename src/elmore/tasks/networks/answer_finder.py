@@ -25,18 +25,7 @@ from elmore.tasks.networks.attention_flow import AttentionFlow, SelfAttention
 from elmore.tasks.networks.encoders import BiLSTM, SentenceDropout
 from elmore.tasks.task import TaskBatch
 
-NO_SPAN = -1  # fills `GoldSpans` up where an example has fewer spans than another
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class GoldSpans:
-    """Where the passages have their answers, each span once; an example may have none."""
-
-    edges: Tensor | None  # (B, G, 2) int64, first and last token; None if nobody may know
-
-    def to(self, device: torch.device | str) -> "GoldSpans":
-        """Copy to where a network is."""
-        return GoldSpans(edges=None if self.edges is None else self.edges.to(device))
+NO_SPAN = -1  # fills up the gold spans of examples that have fewer than others
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -98,10 +87,10 @@ class AnswerFinder(nn.Module):
 
     def loss(self, batch: TaskBatch) -> Tensor:
         """Return the mean of -log p(any gold span); without a span in it, an example has 0."""
-        gold: GoldSpans = batch.features
-        if gold.edges is None:
+        edges: Tensor | None = batch.features  # (B, G, 2) int64, first and last token
+        if edges is None:
             raise ValueError("a loss needs gold spans, but these examples have none")
-        return answer_losses(*self(batch), edges=gold.edges).mean()
+        return answer_losses(*self(batch), edges=edges).mean()
 
     def predict(self, batch: TaskBatch) -> list[FoundSpan]:
         """Return the likeliest span of each passage that is not too long for an answer."""

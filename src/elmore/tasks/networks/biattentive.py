@@ -26,11 +26,11 @@ from elmore.tasks.networks.attention import (
     pool_min,
 )
 from elmore.tasks.networks.encoders import BiLSTM, SentenceDropout
-from elmore.tasks.networks.label_choice import Probabilities, label_loss, label_probabilities
+from elmore.tasks.networks.label_choice import LabelChooser
 from elmore.tasks.task import TaskBatch
 
 
-class BiattentiveClassifier(nn.Module):
+class BiattentiveClassifier(LabelChooser):
     """Reads a sentence, compares each token with the rest, reads that again, pools, chooses."""
 
     def __init__(
@@ -42,9 +42,7 @@ class BiattentiveClassifier(nn.Module):
         dropout: float = 0.0,
         num_pieces: int = 4,
     ) -> None:
-        super().__init__()
-        self.tokens = tokens
-        self.labels = tuple(labels)
+        super().__init__(tokens=tokens, labels=labels)
         self.narrow = nn.Linear(tokens.input_dim, hidden_dim)
         self.encoder = BiLSTM(input_dim=hidden_dim, hidden_dim=hidden_dim)
         self.integrator = BiLSTM(input_dim=3 * self.encoder.output_dim, hidden_dim=hidden_dim)
@@ -58,14 +56,6 @@ class BiattentiveClassifier(nn.Module):
             Maxout(input_dim=2 * hidden_dim, output_dim=hidden_dim, num_pieces=num_pieces),
             nn.Linear(hidden_dim, len(self.labels)),
         )
-
-    def loss(self, batch: TaskBatch) -> Tensor:
-        """Return the mean cross entropy of the sentences' labels."""
-        return label_loss(self.score(batch), batch.features)
-
-    def predict(self, batch: TaskBatch) -> list[Probabilities]:
-        """Return the probabilities of the labels, a sentence each."""
-        return label_probabilities(self.score(batch), self.labels)
 
     def score(self, batch: TaskBatch) -> Tensor:
         """Return (B, K), not normalized."""

@@ -17,19 +17,17 @@ from elmore.tasks.inputs.token_batch import TokenBatch
 from elmore.tasks.inputs.token_input import TokenInput
 from elmore.tasks.networks.attention import align, pool_max, pool_mean
 from elmore.tasks.networks.encoders import BiLSTM, SentenceDropout
-from elmore.tasks.networks.label_choice import Probabilities, label_loss, label_probabilities
+from elmore.tasks.networks.label_choice import LabelChooser
 from elmore.tasks.task import TaskBatch
 
 
-class ESIM(nn.Module):
+class ESIM(LabelChooser):
     """Reads both sentences, aligns their tokens, reads the comparisons, pools, chooses."""
 
     def __init__(
         self, *, tokens: TokenInput, labels: Sequence[str], hidden_dim: int, dropout: float = 0.0
     ) -> None:
-        super().__init__()
-        self.tokens = tokens
-        self.labels = tuple(labels)
+        super().__init__(tokens=tokens, labels=labels)
         self.encoder = BiLSTM(input_dim=tokens.input_dim, hidden_dim=hidden_dim)
         encoded_dim = self.encoder.output_dim + tokens.above_dim
         self.narrow = nn.Linear(4 * encoded_dim, hidden_dim)
@@ -42,14 +40,6 @@ class ESIM(nn.Module):
             nn.Dropout(dropout),
             nn.Linear(hidden_dim, len(self.labels)),
         )
-
-    def loss(self, batch: TaskBatch) -> Tensor:
-        """Return the mean cross entropy of the pairs' labels."""
-        return label_loss(self.score(batch), batch.features)
-
-    def predict(self, batch: TaskBatch) -> list[Probabilities]:
-        """Return the probabilities of the labels, a pair each."""
-        return label_probabilities(self.score(batch), self.labels)
 
     def score(self, batch: TaskBatch) -> Tensor:
         """Return (B, K), not normalized."""

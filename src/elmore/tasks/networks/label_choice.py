@@ -1,48 +1,54 @@
-"""One label out of several: what is right, how wrong a network is, and what it says.
+"""Networks that choose one label per example: their loss and their predictions.
 
 Shapes: B examples, K labels.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
 
-# The number of a label that training did not have: nothing can be learned from it.
+from elmore.tasks.inputs.token_input import TokenInput
+from elmore.tasks.task import TaskBatch
+
+# Stands for a label that does not occur in training; it has no loss.
 NO_NUMBER = -1
 
-Probabilities = dict[str, float]  # of each label, in the order of the labels
+Probabilities = dict[str, float]  # by label, in the order of the labels
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class GoldLabels:
-    """What is right, if it is known."""
+class LabelChooser(nn.Module):
+    """A network that scores labels; subclasses compute the scores of a batch."""
 
-    numbers: Tensor | None  # (B,) int64
+    def __init__(self, *, tokens: TokenInput, labels: Sequence[str]) -> None:
+        super().__init__()
+        self.tokens = tokens
+        self.labels = tuple(labels)
 
-    def to(self, device: torch.device | str) -> "GoldLabels":
-        """Copy to where a network is."""
-        return GoldLabels(numbers=None if self.numbers is None else self.numbers.to(device))
+    def score(self, batch: TaskBatch) -> Tensor:
+        """Return (B, K), not normalized."""
+        raise NotImplementedError
+
+    def loss(self, batch: TaskBatch) -> Tensor:
+        """Return the mean cross entropy of the gold labels."""
+        return label_loss(self.score(batch), batch.features)
+
+    def predict(self, batch: TaskBatch) -> list[Probabilities]:
+        """Return the probabilities of all labels for each example."""
+        shares = self.score(batch).softmax(dim=-1).tolist()
+        return [dict(zip(self.labels, row, strict=True)) for row in shares]
 
 
-def label_loss(logits: Tensor, gold: GoldLabels) -> Tensor:
+def label_loss(logits: Tensor, gold: Tensor | None) -> Tensor:
     """Return the mean cross entropy of (B, K) over the examples whose label has a number."""
-    if gold.numbers is None:
+    if gold is None:
         raise ValueError("these examples were prepared without gold labels; a loss needs them")
-    total = functional.cross_entropy(logits, gold.numbers, ignore_index=NO_NUMBER, reduction="sum")
-    return total / (gold.numbers != NO_NUMBER).sum().clamp(min=1)
-
-
-def label_probabilities(logits: Tensor, labels: Sequence[str]) -> list[Probabilities]:
-    """Return for each row of (B, K) how probable every label is."""
-    shares = logits.softmax(dim=-1).tolist()
-    return [dict(zip(labels, row, strict=True)) for row in shares]
+    total = functional.cross_entropy(logits, gold, ignore_index=NO_NUMBER, reduction="sum")
+    return total / (gold != NO_NUMBER).sum().clamp(min=1)
 
 
 def best_label(probabilities: Probabilities) -> str:
-    """Return the most probable label, of equal ones the first.
+    """Return the most probable label; of equally probable ones, the first.
 
     >>> best_label({"good": 0.4, "bad": 0.4, "neither": 0.2})
     'good'

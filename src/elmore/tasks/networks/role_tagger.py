@@ -32,13 +32,6 @@ class RoleFeatures:
     predicates: Tensor  # (B,) int64
     tags: Tensor | None  # (B, T) int64, places among the labels, or NO_LABEL
 
-    def to(self, device: torch.device | str) -> "RoleFeatures":
-        """Copy to where a network is."""
-        return RoleFeatures(
-            predicates=self.predicates.to(device),
-            tags=None if self.tags is None else self.tags.to(device),
-        )
-
 
 class RoleTagger(nn.Module):
     """Words and the predicate's mark -> alternating LSTM -> a score for each label."""

@@ -36,14 +36,6 @@ class DocumentFeatures:
     mentions: Tensor | None = None  # (M, 2) int64, start and end in the document's tokens
     clusters: Tensor | None = None  # (M,) int64; a mention of two clusters is there twice
 
-    def to(self, device: torch.device | str) -> "DocumentFeatures":
-        """Copy to where a network is."""
-        return DocumentFeatures(
-            speakers=self.speakers.to(device),
-            mentions=None if self.mentions is None else self.mentions.to(device),
-            clusters=None if self.clusters is None else self.clusters.to(device),
-        )
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Ranking:

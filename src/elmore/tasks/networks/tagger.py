@@ -8,9 +8,7 @@ Shapes: B sentences, T tokens of the longest, H one direction, K labels.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
-import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -21,17 +19,6 @@ from elmore.tasks.networks.encoders import BiLSTM
 from elmore.tasks.networks.tag_numbers import NO_LABEL
 from elmore.tasks.networks.tag_rules import TagRules
 from elmore.tasks.task import TaskBatch
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class TagFeatures:
-    """What is right, if that is known; there is nothing else to say of a sentence."""
-
-    gold: Tensor | None  # (B, T) int64, numbers of labels, or NO_LABEL
-
-    def to(self, device: torch.device | str) -> "TagFeatures":
-        """Copy to where a network is."""
-        return TagFeatures(gold=None if self.gold is None else self.gold.to(device))
 
 
 class Tagger(nn.Module):
@@ -69,7 +56,7 @@ class Tagger(nn.Module):
     def loss(self, batch: TaskBatch) -> Tensor:
         """Return the mean over sentences of -log p(tags)."""
         (sentences,) = batch.sentences
-        gold: Tensor | None = batch.features.gold
+        gold: Tensor | None = batch.features  # (B, T) int64, numbers of labels, or NO_LABEL
         if gold is None:
             raise ValueError("this batch was prepared without gold tags, so that it has no loss")
         scores = self._score(sentences)

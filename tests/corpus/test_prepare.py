@@ -16,6 +16,7 @@ from elmore.corpus.corpus import check_corpus, open_corpus
 from elmore.corpus.prepare import prepare_corpus
 from elmore.corpus.settings import PrepareSettings
 from elmore.errors import ConfigError, DataError, DataWarning
+from elmore.text import files
 from elmore.text.files import TextForm, read_sentences
 from elmore.text.vocabulary import read_word_list
 from tests.corpus.corpora import make_documents, prepare, read_folder, write_tokenized
@@ -141,6 +142,33 @@ def test_an_endless_token_loses_no_character(tmp_path, form):
     corpus = prepare("é🙂" * 50, tmp_path / "corpus", form=form, chunk_bytes=16)
     assert corpus.train.num_documents == 1
     assert "".join(flatten(corpus.train.documents())) == "é🙂" * 50
+
+
+@pytest.mark.parametrize("chunk_bytes", [16, 1000])
+@pytest.mark.parametrize("form", files.WHOLE_LINES)
+def test_a_line_that_embedding_refuses_is_refused(tmp_path, monkeypatch, form, chunk_bytes):
+    monkeypatch.setattr(files, "MAX_LINE_BYTES", 40)
+    longest = f"1\tb\t{'c ' * 18}"
+    text = f"1\ta\n\n{longest}\n\n"
+    assert len(longest) == 40
+    settings = {"form": form, "chunk_bytes": chunk_bytes}
+    if form is not TextForm.CONLLU or chunk_bytes > len(longest):
+        assert prepare(text, tmp_path / "good", **settings).train.num_tokens > 1
+    for line in (f"{longest}d\n\n1\te\n", f"{longest}d", f"{longest}{'d e ' * 300}\n"):
+        data = f"1\ta\n\n{line}".encode()
+        with pytest.raises(DataError) as by_embedding:
+            list(read_sentences(io.BytesIO(data), form=form))
+        with pytest.raises(DataError, match="line 3: the line is over the limit of 40") as refused:
+            prepare(data, tmp_path / "bad", **settings)
+        assert str(refused.value) == str(by_embedding.value)
+
+
+@pytest.mark.parametrize("form", [TextForm.TOKENIZED, TextForm.CONLLU])
+def test_a_token_that_embedding_refuses_is_refused_and_nothing_is_left(tmp_path, monkeypatch, form):
+    monkeypatch.setattr(files, "MAX_TOKEN_CHARS", 5)
+    with pytest.raises(DataError, match="line 1: a token has 6 characters"):
+        prepare("1\tabcdef\n", tmp_path / "bad" / "corpus", form=form)
+    assert not (tmp_path / "bad").exists()
 
 
 def test_a_blank_end_of_a_cut_line_ends_no_document(tmp_path):

@@ -45,6 +45,11 @@ def shard_path(folder: Path, number: int) -> Path:
     return folder / SHARDS / f"{number:08d}.safetensors"
 
 
+def has_shards(folder: Path) -> bool:
+    """Return whether any shard has been written."""
+    return any((folder / SHARDS).glob("*.safetensors"))
+
+
 def damaged(what: str) -> DataError:
     """Return the error for damage to a finished corpus; `what` names the file."""
     return DataError(f"{what}; copy the corpus again, or prepare it with --restart")
@@ -101,7 +106,7 @@ def check_job(folder: Path, job: Mapping[str, Any]) -> None:
     """Record what the shards are made of, or refuse to mix them with others."""
     path = folder / JOB
     job = {"kind": KIND, "format": FORMAT, **job}
-    if not path.exists() or not any((folder / SHARDS).glob("*.safetensors")):
+    if not path.exists() or not has_shards(folder):
         replace_json(path, job, indent=1)  # nothing was made of whatever an earlier call was given
     elif changes := find_changes(read_ours(path), job):
         raise ChangedJobError(folder, list(changes.values()))

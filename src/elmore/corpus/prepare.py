@@ -22,6 +22,7 @@ from elmore.corpus.folder import (
     CORPUS,
     SUMMARY,
     check_job,
+    has_shards,
     hold_folder,
     remove_leftovers,
     shard_path,
@@ -73,8 +74,9 @@ def prepare_corpus(
                 facts = _make_missing_shards(
                     folder, texts, settings, num_processes=num_processes, progress=progress
                 )
-            except _NoTextError:
-                CORPUS.clear(folder)
+            except DataError as error:
+                if isinstance(error, _NoTextError) or not has_shards(folder):
+                    CORPUS.clear(folder)
                 raise
             _finish(folder, facts, words, inputs=inputs, settings=settings, progress=progress)
     return open_corpus(folder)

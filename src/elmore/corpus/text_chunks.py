@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from elmore.errors import ConfigError
+from elmore.text import files
 from elmore.text.files import Excerpt, TextForm, find_name, guess_form, open_text, read_bytes
 from elmore.text.language import Language
 from elmore.text.sentences import split_sentences
@@ -159,11 +160,15 @@ def _cut_stream(
     rest = b""
     line_number = 1
     starts_file, continues_line = True, False
+    line_bytes = 0  # of the first line, with what earlier excerpts have of it
     while True:
         data = rest + _read_fully(stream, chunk_bytes - len(rest), name=name)
         is_end = len(data) < chunk_bytes
         cut = len(data) if is_end else find_cut(data, form=source.form, language=language)
         data, rest = data[:cut], data[cut:]
+        line_bytes += data.find(b"\n") if b"\n" in data else len(data)
+        if source.form in files.WHOLE_LINES and line_bytes > files.MAX_LINE_BYTES:
+            raise files.make_long_line_error(name, line_number)
         if data:
             yield Excerpt(
                 data=data,
@@ -176,6 +181,7 @@ def _cut_stream(
             return
         line_number += data.count(b"\n")
         starts_file, continues_line = False, not data.endswith(b"\n")
+        line_bytes = line_bytes if continues_line else 0
 
 
 def _read_fully(stream: BinaryIO, num_bytes: int, *, name: str) -> bytes:

@@ -53,8 +53,8 @@ class TextForm(StrEnum):
     """Universal Dependencies' columns, one word per line."""
 
 
-# Forms whose very long lines are read in pieces.
-_CUT_LINES = (TextForm.RAW, TextForm.WRAPPED)
+# Forms whose lines are read whole; a very long line of the others is read in pieces.
+WHOLE_LINES = (TextForm.TOKENIZED, TextForm.LINES, TextForm.CONLLU)
 # Forms whose blank lines are empty sentences, so that sentence i is line i.
 LINE_FORMS = (TextForm.TOKENIZED, TextForm.LINES)
 
@@ -118,15 +118,7 @@ def read_numbered_sentences(
     name = find_name(source)
     form = TextForm(form)
     with open_text(source) as (file, stream):
-        if form in _CUT_LINES:
-            pieces = _read_pieces(stream, name=name, max_bytes=MAX_PENDING_CHARS)
-        else:
-            lines = _read_pieces(
-                stream, name=name, max_bytes=MAX_LINE_BYTES + 1, refuses_long_lines=True
-            )
-            # A line of plain text may hold long runs without a space, such as Chinese sentences.
-            is_plain = form is TextForm.LINES
-            pieces = lines if is_plain else _refuse_long_tokens(lines, form=form, name=name)
+        pieces = _read_pieces(stream, form=form, name=name)
         if on_bytes is not None and file.seekable():
             pieces = _watch(pieces, file, on_bytes)
         sentences = _split_pieces(pieces, form=form, language=language, name=name)
@@ -169,8 +161,8 @@ def read_excerpt(
     """
     pieces = _read_pieces(
         io.BytesIO(excerpt.data),
+        form=form,
         name=excerpt.name,
-        max_bytes=MAX_PENDING_CHARS if form in _CUT_LINES else -1,
         first_line=excerpt.first_line,
         is_start=excerpt.starts_file,
         on_bad_bytes=on_bad_bytes,
@@ -286,14 +278,39 @@ def _watch(
 def _read_pieces(
     stream: BinaryIO,
     *,
+    form: TextForm,
     name: str,
-    max_bytes: int = -1,
     first_line: int = 1,
     is_start: bool = True,
-    refuses_long_lines: bool = False,
     on_bad_bytes: Callable[[BadBytes], None] | None = None,
 ) -> Iterator[Piece]:
-    """Yield the lines of a UTF-8 stream, each whole or in pieces of at most `max_bytes`."""
+    """Yield the lines of a UTF-8 stream, or pieces of them if the form allows; refuse long ones."""
+    is_whole = form in WHOLE_LINES
+    lines = _decode_lines(
+        stream,
+        name=name,
+        max_bytes=MAX_LINE_BYTES + 1 if is_whole else MAX_PENDING_CHARS,
+        refuses_long_lines=is_whole,
+        first_line=first_line,
+        is_start=is_start,
+        on_bad_bytes=on_bad_bytes,
+    )
+    # A line of plain text may hold long runs without a space, such as Chinese sentences.
+    has_tokens = form in (TextForm.TOKENIZED, TextForm.CONLLU)
+    return _refuse_long_tokens(lines, form=form, name=name) if has_tokens else lines
+
+
+def _decode_lines(
+    stream: BinaryIO,
+    *,
+    name: str,
+    max_bytes: int,
+    refuses_long_lines: bool,
+    first_line: int,
+    is_start: bool,
+    on_bad_bytes: Callable[[BadBytes], None] | None,
+) -> Iterator[Piece]:
+    """Yield the lines of a UTF-8 stream, cut after `max_bytes`, or refuse lines that long."""
     decoder = codecs.getincrementaldecoder("utf-8")()
     line_number = first_line
     while True:

@@ -71,9 +71,11 @@ def order_entries(ids: Mapping[str, int], *, size: int) -> list[str]:
 def read_entries(path: Path) -> list[str]:
     """Read one entry per line. Only a line feed ends a line; other spaces can be entries."""
     try:
-        if path.stat().st_size > MAX_BYTES:
+        with path.open("rb") as file:  # a device has no size and may have no end
+            data = file.read(MAX_BYTES + 1)
+        if len(data) > MAX_BYTES:
             raise DataError(f"{path} is larger than {MAX_BYTES >> 20} MB; give a list of words")
-        text = path.read_bytes().decode("utf-8")
+        text = data.decode("utf-8")
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror}; check the path") from error
     except UnicodeDecodeError as error:

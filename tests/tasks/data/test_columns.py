@@ -139,3 +139,12 @@ def test_sentences_know_their_lines(tmp_path):
     first, second = read_columns(path, column=2)
     assert (first.lines, second.lines) == ((1,), (3, 4))
     assert second.name_place(1) == f"{path}, line 4"
+
+
+def test_a_blank_line_that_conllu_lost_is_named(tmp_path):
+    lines = [f"{number}\tword\t_\tNOUN\t_\t_\t0\troot\t_\t_\n" for number in (1, 2)]
+    whole = write(tmp_path, "".join([*lines, "\n", *lines]))
+    assert [sentence.tokens for sentence in read_columns(whole)] == [["word"] * 2] * 2
+    joined = write(tmp_path, "".join([*lines, "# text\n", *lines]))
+    with pytest.raises(DataError, match="text, line 4: a word has the number 1 but is not the f"):
+        list(read_columns(joined))

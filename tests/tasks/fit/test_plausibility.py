@@ -2,6 +2,7 @@
 
 import importlib.resources
 import warnings
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -9,13 +10,13 @@ import pytest
 from elmore.errors import DataWarning
 from elmore.tasks.data.parts import Parts, find_parts
 from elmore.tasks.fit.data import read_data
-from elmore.tasks.fit.model import make_task
-from elmore.tasks.fit.plausibility import (
+from elmore.tasks.fit.label_plausibility import (
+    MIN_MEANT_IN_TRAINING,
     MIN_MEANT_PER_TYPO,
-    ImplausibleDataError,
-    check_data,
     is_slip,
 )
+from elmore.tasks.fit.model import make_task
+from elmore.tasks.fit.plausibility import ImplausibleDataError, check_data
 from elmore.tasks.fit.settings import load_settings
 from elmore.weights.loading import load_model
 from elmore.weights.seen_characters import find_seen_characters
@@ -99,6 +100,44 @@ def test_a_rare_label_is_a_typo_only_beside_many_of_a_similar_one(tmp_path):
     assert find(tmp_path, "texts", "".join([*rows, *few, "again\tnegatve\n" * 3])) == []
 
 
+def make_choices(number, labels):
+    return "".join(f"text {n} is here\t{labels[n % len(labels)]}\n" for n in range(number))
+
+
+def test_a_typo_that_only_dev_has_is_found_with_its_place(tmp_path):
+    num_train = 2 * MIN_MEANT_IN_TRAINING
+    train = make_choices(num_train, ["positive", "negative"])
+    dev = make_choices(20, ["positive", "negative"]) + "it is fine\tpostive\n" * 3
+    (finding,) = find(tmp_path, "texts", train, dev=dev)
+    assert finding == (
+        "the label 'postive' occurs 3 times in dev and never in training, which has 'positive' "
+        f"{MIN_MEANT_IN_TRAINING} times, so it is probably a typo (first in the text 'it is fine')"
+    )
+    few = make_choices(num_train - 2, ["positive", "negative"])
+    assert find(tmp_path, "texts", few, dev=dev) == []
+    (finding,) = find(
+        tmp_path, "entities", make_entities(60), dev=make_entities(9) + "Ben B-PRE\nran O\n"
+    )
+    assert "'PRE' occurs 1 time in dev" in finding
+    assert finding.endswith(f"(first in {tmp_path / 'dev.txt'}, the sentence from line 46)")
+
+
+def test_labels_that_differ_only_in_case_are_found_however_frequent(tmp_path):
+    train = make_choices(90, ["Positive", "positive", "negative"])
+    (finding,) = find(tmp_path, "texts", train)
+    assert finding == (
+        "the label 'Positive' occurs 30 times in training, and 'positive' 30 times, so they are "
+        "probably one label in two spellings (first in the text 'text 0 is here')"
+    )
+    dev = make_choices(40, ["Positive", "Negative"])
+    findings = find(tmp_path, "texts", make_choices(40, ["positive", "negative"]), dev=dev)
+    assert [finding.split(" in dev")[0] for finding in findings] == [
+        "the label 'Negative' occurs 20 times",
+        "the label 'Positive' occurs 20 times",
+    ]
+    assert find(tmp_path, "texts", make_choices(40, ["a", "A", "b"])) == []
+
+
 @pytest.mark.parametrize(
     ("label", "meant", "is_one"),
     [
@@ -125,6 +164,37 @@ def test_lost_blank_lines_are_found_in_each_part(tmp_path, part):
     (finding,) = find(tmp_path, "entities", train, dev=dev)
     assert finding.startswith(f"in {part}, a sentence of 400 tokens has 99 full stops within it")
     assert finding.endswith(f"({tmp_path / part}.txt, the sentence from line 1)")
+
+
+def lose_blank_lines(text, *, which):
+    """Join sentences: the break after sentence n is lost if which(n)."""
+    sentences = text.split("\n\n")
+    breaks = ["\n" if which(n) else "\n\n" for n in range(len(sentences))]
+    return "".join(chain.from_iterable(zip(sentences, breaks, strict=True)))
+
+
+@pytest.mark.parametrize("part", ["train", "dev"])
+@pytest.mark.parametrize("which", [lambda n: n % 2, lambda n: n % 4, lambda n: n % 3 == 0])
+def test_some_lost_blank_lines_are_found_in_each_part(tmp_path, part, which):
+    whole = make_entities(100)
+    cut = lose_blank_lines(whole, which=which)
+    train, dev = (cut, whole) if part == "train" else (whole, cut)
+    (finding,) = find(tmp_path, "entities", train, dev=dev)
+    num_lost = sum(bool(which(n)) for n in range(99))
+    assert finding.startswith(
+        f"in {part}, another sentence follows within the same example after {num_lost} of 100 full "
+        "stops, so some blank lines"
+    )
+    assert f"(first in {tmp_path / part}.txt, the sentence from line " in finding
+
+
+def test_posts_of_several_sentences_are_no_lost_blank_lines(tmp_path):
+    posts = "".join(f"Ann{n} B-PER\n! O\nRome B-LOC\n. O\nso O\nnice O\n\n" for n in range(60))
+    assert find(tmp_path, "entities", posts) == []
+    abbreviations = "".join(
+        f"Ann{n} B-PER\n. O\nand O\n. O\n5 O\nleft O\n. O\n\n" for n in range(60)
+    )
+    assert find(tmp_path, "entities", abbreviations) == []
 
 
 def test_a_long_sentence_is_no_lost_blank_line(tmp_path):
@@ -166,6 +236,18 @@ def test_text_of_another_script_than_the_bilm_s_is_found(tmp_path):
     )
     assert find(tmp_path, "entities", train, seen=frozenset("我在北京")) == []
     assert find(tmp_path, "entities", train, seen=None) == []
+
+
+def test_a_part_of_another_script_than_training_is_found(tmp_path):
+    russian = "".join(f"это текст номер {n}\t{'good' if n % 2 else 'bad'}\n" for n in range(40))
+    (finding,) = find(tmp_path, "texts", make_texts(40), dev=russian, seen=None)
+    assert finding == (
+        "100% of the letters in dev, such as т о е, are of a script that training hardly has, so "
+        "the files are probably of different languages"
+    )
+    mixed = make_texts(60) + russian  # some of each is no other script
+    assert find(tmp_path, "texts", mixed, dev=russian, seen=None) == []
+    assert find(tmp_path, "texts", make_texts(40), dev=mixed, seen=None) == []
 
 
 def test_one_finding_is_a_sentence_and_several_are_listed():

@@ -64,7 +64,10 @@ def read_columns(
     followed by its position in its word, as in Weibo NER, which is removed.
     """
     read_line = _choose_reader(str(column), path)
-    sentences = _read(path, read_line, has_spans=has_spans, is_numbered=is_numbered)
+    is_conllu = str(column) in CONLLU_COLUMNS
+    sentences = _read(
+        path, read_line, is_conllu=is_conllu, has_spans=has_spans, is_numbered=is_numbered
+    )
     complaint = f"{path} has no tagged sentences; give a file with one token per line"
     return refuse_none(sentences, complaint=complaint)
 
@@ -99,13 +102,18 @@ def _split_lines(path: Path) -> Iterator[tuple[int, list[str]]]:
 
 
 def _read(
-    path: Path, read_line: _LineReader, *, has_spans: bool, is_numbered: bool
+    path: Path, read_line: _LineReader, *, is_conllu: bool, has_spans: bool, is_numbered: bool
 ) -> Iterator[TaggedSentence]:
     entries: list[tuple[int, str, str]] = []
     for number, columns in chain(_split_lines(path), [(0, [])]):
         if columns:
             where = f"{path}, line {number}"
             entry = read_line(columns, where)
+            if entries and is_conllu and columns[0] == "1":
+                raise DataError(
+                    f"{where}: a word has the number 1 but is not the first of its sentence; put a "
+                    "blank line before it"
+                )
             if entry is not None:
                 token, tag = entry
                 if has_spans:

@@ -91,7 +91,7 @@ def test_losses_that_are_no_numbers_are_told_of(tmp_path, capsys):
     run = write_run(tmp_path / "lost", loss=math.nan)
     draw(run, out=tmp_path / "out.svg")
     assert "lost: 40 losses are not finite" in capsys.readouterr().err
-    with pytest.raises(DataError, match="lost: no training loss logged yet"):
+    with pytest.raises(DataError, match="lost: no training loss is finite; plot --what perp"):
         draw(run, what=What.LOSS)
 
 
@@ -100,9 +100,21 @@ def test_a_finished_run_with_nothing_logged_is_not_waited_for(tmp_path):
     (run / "metrics.jsonl").write_text('{"kind": "end", "step": 5, "reason": "all steps taken"}\n')
     with pytest.raises(DataError) as caught:
         draw(run)
-    assert str(caught.value).startswith("short ended after 5 steps without logging a loss")
-    assert "log_steps=1" in str(caught.value)
-    assert "wait" not in str(caught.value)
+    assert str(caught.value) == (
+        "short ended after 5 steps, before the first line of the log, so there is nothing to plot; "
+        "train for more steps, or again with --restart --set run.log_steps=1"
+    )
+
+
+@needs_matplotlib
+def test_a_run_with_one_loss_is_a_point_and_told_so(tmp_path, capsys):
+    run = write_run(tmp_path / "short", num_steps=1)
+    with (run / "metrics.jsonl").open("a") as file:
+        print('{"kind": "end", "step": 1, "reason": "all steps taken"}', file=file)
+    draw(run, out=tmp_path / "out.svg")
+    assert "short: only the training loss of the last steps was logged, so it is a point" in (
+        capsys.readouterr().err
+    )
 
 
 @needs_matplotlib

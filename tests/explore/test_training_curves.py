@@ -49,6 +49,8 @@ def test_each_curve_has_its_own_lines_at_the_places_asked_for(by, places):
 
 def test_a_run_without_an_end_line_is_unfinished():
     assert make_curves(LINES[:-1], name="run", by=By.STEPS).last_step is None
+    continued = [*LINES, {**LINES[0], "step": 5}]
+    assert make_curves(continued, name="run", by=By.STEPS).last_step is None
 
 
 def test_numbers_that_are_missing_are_left_out_and_counted():

@@ -461,3 +461,12 @@ def test_the_text_that_bilm_tf_trains_on_in_its_tests_is_learned(tmp_path):
 
 def test_interrupted_says_what_to_do():
     assert "the same command" in str(StoppedError(step=3, signal_number=2))
+
+
+def test_a_run_shorter_than_its_log_interval_logs_its_last_step(tmp_path):
+    run(tmp_path, "training.max_steps=5", "run.log_steps=10")
+    lines = read_metrics(tmp_path / "metrics.jsonl")
+    assert [(line["kind"], line["step"]) for line in lines if line["kind"] != "heldout"] == [
+        ("train", 5),
+        ("end", 5),
+    ]

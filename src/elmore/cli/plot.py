@@ -28,6 +28,7 @@ X_LABELS = {
     By.HOURS: "hours",
     By.STEPS: "steps",
 }
+LOG_MORE = "--restart --set run.log_steps=1"
 # Between the last values written beside a panel, in parts of its height.
 LABEL_GAP = 0.055
 
@@ -106,7 +107,9 @@ def _choose_panels(curves: Sequence[RunCurves], *, what: What) -> list[What]:
         remedy = "plot --what loss" if has_ended else "wait, or plot --what loss"
         raise DataError(f"{names}: {_missing('held-out perplexity', has_ended)}; {remedy}")
     if what is What.LOSS and not has_loss:
-        raise DataError(f"{names}: {_missing('training loss', has_ended)}; plot --what perplexity")
+        is_finite = not any(run.num_losses_left_out for run in curves)
+        found = _missing("training loss", has_ended) if is_finite else "no training loss is finite"
+        raise DataError(f"{names}: {found}; plot --what perplexity")
     panels = [(What.LOSS, has_loss), (What.PERPLEXITY, has_perplexity)]
     return [panel for panel, has_any in panels if has_any and what in (panel, What.BOTH)]
 
@@ -117,8 +120,8 @@ def _describe_empty(curves: Sequence[RunCurves]) -> str:
         f"{run.name} ended after {count(run.last_step or 0, 'step')}" for run in curves
     )
     return (
-        f"{ends} without logging a loss or a held-out perplexity, so there is nothing to plot; "
-        "train for more steps, or log more often (--set run.log_steps=1)"
+        f"{ends}, before the first line of the log, so there is nothing to plot; train for "
+        f"more steps, or again with {LOG_MORE}"
     )
 
 
@@ -132,7 +135,12 @@ def _notes(curves: Sequence[RunCurves], *, what: What) -> Iterator[str]:
         has_ended = run.last_step is not None
         if what is not What.LOSS and not run.has_perplexity:
             yield f"{run.name}: {_missing('held-out perplexity', has_ended)}"
-        if what is not What.PERPLEXITY and not run.has_loss:
+        if what is not What.PERPLEXITY and len(run.loss) == 1 and has_ended:
+            yield (
+                f"{run.name}: only the training loss of the last steps was logged, so it is a "
+                f"point and not a curve; for a curve, train again with {LOG_MORE}"
+            )
+        if what is not What.PERPLEXITY and not run.has_loss and not run.num_losses_left_out:
             yield f"{run.name}: {_missing('training loss', has_ended)}"
         if what is not What.PERPLEXITY and run.num_losses_left_out:
             yield f"{run.name}: {run.num_losses_left_out:,} losses are not finite and are left out"

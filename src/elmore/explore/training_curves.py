@@ -82,7 +82,8 @@ def make_curves(lines: Iterable[Mapping[str, Any]], *, name: str, by: By) -> Run
         forward_perplexity=_pick(heldout, "forward_perplexity", by=by),
         backward_perplexity=_pick(heldout, "backward_perplexity", by=by),
         num_losses_left_out=len(train) - len(loss),
-        last_step=next((line["step"] for line in lines if line["kind"] == "end"), None),
+        # A finished run may have been continued, for more steps.
+        last_step=lines[-1]["step"] if lines and lines[-1]["kind"] == "end" else None,
     )
 
 

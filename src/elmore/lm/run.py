@@ -155,7 +155,8 @@ class Run:
             progress.loss_tokens += result.num_predictions
             progress.seconds += time.perf_counter() - started
             self.observer.on_step(self._describe(progress))
-            if progress.step % self.settings.run.log_steps == 0:
+            is_last = progress.step == self.trainer.num_steps  # a short run has only this line
+            if progress.step % self.settings.run.log_steps == 0 or is_last:
                 self._log(metrics, result.learning_rate, result.gradient_norm)
             if result.votes[0]:
                 # A due measurement may take longer than whoever sent the signal will wait; it is

@@ -1,11 +1,12 @@
 import fcntl
 import stat
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
 from elmore.errors import DataError
-from elmore.files.atomic import hold_lock, make_folder, replace_file
+from elmore.files.atomic import check_out, hold_lock, make_folder, replace_file
 
 
 def test_a_file_appears_whole_or_not_at_all(tmp_path):
@@ -79,3 +80,25 @@ def test_a_lock_is_on_the_file_that_has_the_name(tmp_path, monkeypatch):
     with pytest.raises(DataError, match="another process"):
         hold_lock(path)
     release()
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        ("a/b/c", "there is no folder a; create it first, or correct the path"),
+        ("a/b/c/d/e.h5", "there is no folder a; create it and the folders in it first "
+                         "(mkdir -p a/b/c), or correct the path"),
+        ("here/a b/c/d/e", "there is no folder here/a b; create it and the folders in it first "
+                           "(mkdir -p 'here/a b/c'), or correct the path"),
+        *((f"file{inner}", "file is not a folder; write elsewhere") for inner in ("/a", "/a/b/c")),
+    ],
+)  # fmt: skip
+def test_a_path_far_from_any_folder_is_explained_by_what_to_create(
+    tmp_path, monkeypatch, path, message
+):
+    monkeypatch.chdir(tmp_path)
+    Path("here").mkdir()
+    Path("file").touch()
+    with pytest.raises(DataError) as caught:
+        check_out(Path(path))
+    assert str(caught.value) == f"cannot write {path}: {message}"

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import shlex
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -58,10 +59,19 @@ def check_out(path: Path) -> None:
     """
     refuse_broken_links(path.parent)
     with explaining_write_errors(path):
-        if not path.parent.exists() and not path.parent.parent.is_dir():
-            raise DataError(
-                f"cannot write {path}: there is no folder {path.parent.parent}; create it first"
-            )
+        existing = next(folder for folder in path.parents if folder.exists())
+        if not existing.is_dir():
+            raise DataError(f"cannot write {path}: {existing} is not a folder; write elsewhere")
+        missing = [folder for folder in path.parents[1:] if not folder.exists()]
+        if not missing:
+            return
+        remedy = "create it first"
+        if len(missing) > 1:
+            folders = shlex.quote(str(missing[0]))
+            remedy = f"create it and the folders in it first (mkdir -p {folders})"
+        raise DataError(
+            f"cannot write {path}: there is no folder {missing[-1]}; {remedy}, or correct the path"
+        )
 
 
 def make_folder(folder: Path) -> None:

@@ -1,7 +1,6 @@
 import torch
 
-from elmore.build import build_bilm, initialize
-from elmore.model.empty_network import weight_shapes, without_weights
+from elmore.build import build_bilm, initialize, weight_shapes, without_weights
 from tests import tiny
 
 

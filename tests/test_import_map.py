@@ -53,6 +53,7 @@ MAP = {
         "weights",
     },
     "tasks": {
+        "build",
         "config",
         "corpus",
         "embed",

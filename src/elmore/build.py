@@ -1,9 +1,12 @@
 """Build the network from its config; loading, embedding, pretraining and tasks start here."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
 
 import torch
 from torch import nn
+from torch.overrides import TorchFunctionMode
 
 from elmore.config import Activation, ModelConfig, Units
 from elmore.model.bilm import BiLM
@@ -107,3 +110,29 @@ def initialize(bilm: BiLM, *, seed: int) -> None:
             weight.uniform_(-1.0, 1.0, generator=generator)
         else:
             weight.normal_(0.0, weight.shape[1] ** -0.5, generator=generator)
+
+
+@contextmanager
+def without_weights() -> Iterator[None]:
+    """Build modules with shapes only: no memory is allocated, no weights are drawn."""
+    with torch.device("meta"), _SkipInitializing():
+        yield
+
+
+def weight_shapes(network: nn.Module) -> dict[str, tuple[int, ...]]:
+    """Return the name and shape of every weight."""
+    return {name: tuple(weight.shape) for name, weight in network.state_dict().items()}
+
+
+class _SkipInitializing(TorchFunctionMode):
+    # Initializing a weight on the meta device makes torch import its compiler: 1.4 seconds.
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Sequence[type],
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        if getattr(func, "__module__", None) == "torch.nn.init":
+            return args[0] if args else (kwargs or {})["tensor"]
+        return func(*args, **(kwargs or {}))

@@ -15,9 +15,8 @@ from huggingface_hub.errors import LocalEntryNotFoundError
 from elmore.errors import ModelError
 from elmore.lm.language_model import load_language_model
 from elmore.weights.elmo_model import ElmoModel
-from elmore.weights.hub import find_folder
 from elmore.weights.loading import load_model
-from elmore.weights.model_folder import find_store
+from elmore.weights.model_folder import find_folder, find_store
 from tests import tiny
 from tests.lm.slow_language_model import make_language_model
 from tests.weights import peer_files

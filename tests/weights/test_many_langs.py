@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from elmore.errors import ModelError
-from elmore.weights.dic_file import read_dic
+from elmore.weights.entry_files import read_dic
 from elmore.weights.many_langs import read_many_langs
 from tests import reference
 from tests.weights import peer_files

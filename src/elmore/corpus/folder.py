@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from elmore.errors import DataError
-from elmore.files.json_file import replace_json
+from elmore.files.atomic import replace_json
 from elmore.files.owned_folder import (
     LEFTOVERS,
     ChangedJobError,

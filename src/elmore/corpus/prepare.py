@@ -39,8 +39,7 @@ from elmore.corpus.word_counts import MARKS
 from elmore.errors import DataError
 from elmore.files.owned_folder import ChangedJobError, find_changes
 from elmore.text.files import TextForm
-from elmore.text.language import Language
-from elmore.text.segmentation import warn_if_unsegmented
+from elmore.text.language import Language, warn_if_unsegmented
 from elmore.text.vocabulary import read_word_list
 
 _BYTES_LOOKED_AT = 1 << 16

@@ -24,7 +24,7 @@ from elmore.corpus.folder import (
     read_ours,
 )
 from elmore.corpus.shards import NUM_MARKERS, ShardFacts, is_count, is_sha256
-from elmore.files.json_file import replace_json
+from elmore.files.atomic import replace_json
 
 CHECKSUM = "checksum"
 # What corpus.json has in versions of elmore that gave it no checksum of its own.

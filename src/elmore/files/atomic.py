@@ -1,12 +1,14 @@
 """Write files atomically, so that no reader ever sees a half-written file."""
 
 import errno
+import json
 import os
 import shlex
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from elmore.errors import DataError
 
@@ -157,3 +159,16 @@ def _flush_to_disk(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def write_json(path: Path, content: Mapping[str, Any], *, indent: int = 2) -> None:
+    """Write settings as JSON, readable for people."""
+    text = json.dumps(content, indent=indent, ensure_ascii=False) + "\n"
+    # Lone surrogates, from file names that are not UTF-8, become JSON escapes.
+    path.write_text(text, encoding="utf-8", errors="backslashreplace")
+
+
+def replace_json(path: Path, content: Mapping[str, Any], *, indent: int = 2) -> None:
+    """Write settings like `write_json`, atomically."""
+    with replace_file(path) as temporary:
+        write_json(temporary, content, indent=indent)

@@ -14,7 +14,7 @@ from elmore.config import ModelConfig
 from elmore.corpus.corpus import Corpus
 from elmore.corpus.sample import sample_documents
 from elmore.errors import ModelError
-from elmore.files.json_file import replace_json
+from elmore.files.atomic import replace_json
 from elmore.lm.extension import check_extension, extend_softmax
 from elmore.lm.finish import REPORT, RunReport
 from elmore.lm.language_model import NoSoftmaxError, load_language_model

@@ -11,7 +11,7 @@ from torch import Tensor
 from elmore.config import About
 from elmore.corpus.sample import sample_documents, sample_stretches
 from elmore.corpus.sources import records_inputs, split_by_input
-from elmore.files.json_file import replace_json
+from elmore.files.atomic import replace_json
 from elmore.lm.language_model import LanguageModel
 from elmore.lm.network import find_log_shares
 from elmore.lm.perplexity import LossTotals

@@ -11,9 +11,9 @@ from torch import Tensor
 
 from elmore.errors import ModelError
 from elmore.weights.elmo_model import ElmoModel, assemble_model
-from elmore.weights.hub import find_folder, upload
+from elmore.weights.hub import upload
 from elmore.weights.loading import find_default, load_model
-from elmore.weights.model_folder import WEIGHTS, check_target, round_tensors
+from elmore.weights.model_folder import WEIGHTS, check_target, find_folder, round_tensors
 from elmore.weights.softmax_file import (
     FILES,
     SETTINGS,

@@ -19,9 +19,9 @@ from elmore.config import StatePolicy
 from elmore.corpus.corpus import Corpus
 from elmore.corpus.sample import sample_documents
 from elmore.errors import DataError, ElmoreError, ModelError
-from elmore.files.atomic import replace_file
-from elmore.files.json_file import read_json, replace_json
+from elmore.files.atomic import replace_file, replace_json
 from elmore.files.owned_folder import FolderKind
+from elmore.files.untrusted import read_json
 from elmore.jobs.checkpoint import Checkpoint, Checkpoints, load_tensors, save_tensors
 from elmore.jobs.stopping import StoppedError, StopRequest, listening, resume_hint
 from elmore.lm.distributed import Group

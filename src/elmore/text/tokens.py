@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from functools import cache
 
 from elmore.errors import DataError, MissingExtraError
-from elmore.text.language import Language
-from elmore.text.segmentation import warn_if_unsegmented
+from elmore.text.language import Language, warn_if_unsegmented
 
 
 def _words(text: str) -> frozenset[str]:

@@ -9,8 +9,8 @@ import torch
 
 from elmore.config import ModelConfig, Units
 from elmore.errors import ElmoreError, ModelError
-from elmore.files.atomic import replace_file
-from elmore.files.json_file import read_json, write_json
+from elmore.files.atomic import replace_file, write_json
+from elmore.files.untrusted import read_json
 from elmore.text.vocabulary import read_entries, write_entries
 from elmore.weights.bilm_tf_arrays import (
     WORD_TABLE,

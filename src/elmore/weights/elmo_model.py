@@ -11,14 +11,26 @@ import torch
 from huggingface_hub import PyTorchModelHubMixin
 from torch import Tensor, nn
 
-from elmore.build import build_bilm, build_speller, initialize
+from elmore.build import (
+    build_bilm,
+    build_speller,
+    initialize,
+    weight_shapes,
+    without_weights,
+)
 from elmore.config import About, ModelConfig, Units
 from elmore.errors import ModelError
-from elmore.model.empty_network import weight_shapes, without_weights
 from elmore.text.batches import Batch, make_batch
 from elmore.text.characters import NUM_BYTE_UNITS
-from elmore.weights.hub import find_folder, upload
-from elmore.weights.model_folder import CONFIG, WEIGHTS, read_folder, read_tensors, write_folder
+from elmore.weights.hub import upload
+from elmore.weights.model_folder import (
+    CONFIG,
+    WEIGHTS,
+    find_folder,
+    read_folder,
+    read_tensors,
+    write_folder,
+)
 from elmore.weights.softmax_file import FILES as SOFTMAX_FILES
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elmore.errors import ModelError
-from elmore.files.bounded_file import check_file
+from elmore.files.untrusted import check_file
 
 FloatArray = NDArray[np.float32]
 Shape = tuple[int, ...]

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from elmore.errors import ModelError
-from elmore.files.json_file import read_json
+from elmore.files.untrusted import read_json
 from elmore.weights.bilm_tf import HDF5_SUFFIXES, OPTIONS, TOKEN_EMBEDDINGS, read_bilm_tf
 from elmore.weights.elmo_model import ElmoModel
-from elmore.weights.hub import find_folder
 from elmore.weights.many_langs import read_many_langs
+from elmore.weights.model_folder import find_folder
 
 DEFAULT_MODEL = Path(__file__).parents[1] / "models" / "english"
 

@@ -8,9 +8,9 @@ from torch import Tensor
 
 from elmore.config import About, CharacterConfig, LSTMConfig, ModelConfig, Units, WordConfig
 from elmore.errors import ConfigError, ModelError
-from elmore.files.json_file import read_json
-from elmore.weights.dic_file import read_dic
+from elmore.files.untrusted import read_json
 from elmore.weights.elmo_model import ElmoModel, assemble_model
+from elmore.weights.entry_files import read_dic
 from elmore.weights.many_langs_weights import (
     CHAR_TABLE,
     WORD_TABLE,

@@ -18,11 +18,12 @@ from torch import Tensor
 
 from elmore.config import ModelConfig, Store, Units
 from elmore.errors import ConfigError, ModelError
-from elmore.files.atomic import make_folder, refuse_broken_links, replace_file
-from elmore.files.bounded_file import check_file
-from elmore.files.json_file import read_json, write_json
+from elmore.files.atomic import make_folder, refuse_broken_links, replace_file, write_json
+from elmore.files.untrusted import check_file, read_json
 from elmore.settings import read_choice
-from elmore.text.vocabulary import read_entries, write_entries
+from elmore.text.vocabulary import write_entries
+from elmore.weights.entry_files import check_entries, read_list
+from elmore.weights.hub import HUB_ID, fetch
 from elmore.weights.model_card import GENERATED, write_card
 
 CONFIG, WEIGHTS, WORDS, CHARACTERS, CARD = (
@@ -32,6 +33,7 @@ CONFIG, WEIGHTS, WORDS, CHARACTERS, CARD = (
     "characters.txt",
     "README.md",
 )
+FILES = (CONFIG, WEIGHTS, WORDS, CHARACTERS, CARD)
 # The header of the largest network that a config can describe is a fifth of this.
 MAX_HEADER_BYTES = 1 << 20
 FLOAT_TYPES = ("F16", "BF16", "F32", "F64")
@@ -45,6 +47,36 @@ class SavedModel:
     config: ModelConfig
     characters: list[str]
     words: list[str]
+
+
+def find_folder(source: str | Path, **hub_options: Any) -> Path:
+    """Return the local folder of a model, downloading it first if `source` is a hub id."""
+    if _exists(source):
+        folder = Path(source).expanduser()
+        if (folder / "checkpoints").is_dir():
+            raise ModelError(
+                f"{folder} is the folder of a training run; give its model, {folder / 'model'}, "
+                "once the run has finished"
+            )
+        return folder
+    if Path(source).name == "model" and _exists(Path(source).parent / "checkpoints"):
+        raise ModelError(
+            f"the training run in {Path(source).parent} has not finished, so there is no model "
+            "yet; rerun its command to resume"
+        )
+    is_weights = Path(source).suffix in (".hdf5", ".h5")  # a mistyped path, never an id
+    if isinstance(source, Path) or is_weights or not HUB_ID.fullmatch(source):
+        raise ModelError(
+            f"there is no model at {str(source)!r:.200}; give a folder, a file or a hub id"
+        )
+    return fetch(source, FILES, **hub_options)
+
+
+def _exists(source: str | Path) -> bool:
+    try:
+        return source != "" and Path(source).expanduser().exists()
+    except (OSError, RuntimeError):  # a name that is too long, or the home of an unknown user
+        return False
 
 
 def write_folder(
@@ -108,15 +140,6 @@ def _is_ours(folder: Path) -> bool:
         return False
 
 
-def check_entries(entries: Sequence[str]) -> None:
-    """Check that every entry can be stored as one line of a text file."""
-    for entry in entries:
-        if "\n" in entry or entry.endswith("\r") or any("\ud800" <= c <= "\udfff" for c in entry):
-            raise ModelError(
-                f"{entry!r:.60} cannot be stored as a line of a vocabulary; remove it from the list"
-            )
-
-
 def round_tensors(tensors: Mapping[str, Tensor], *, store: str, file: str) -> dict[str, Tensor]:
     """Convert weights to the types they are stored in; refuse numbers that would overflow."""
     chosen = Store(read_choice("store", store, Store))
@@ -170,17 +193,6 @@ def _read_config(path: Path) -> ModelConfig:
         return ModelConfig.from_json(settings)
     except ConfigError as error:
         raise ModelError(f"{path}: {error!s:.300}") from error
-
-
-def read_list(path: Path) -> list[str]:
-    """Read one entry per line; refuse a truncated file."""
-    size = check_file(path)
-    entries = read_entries(path)
-    with path.open("rb") as file:
-        file.seek(max(size - 1, 0))
-        if size and file.read() != b"\n":
-            raise ModelError(f"{path} ends in the middle of a line; download it again")
-    return entries
 
 
 def read_tensors(

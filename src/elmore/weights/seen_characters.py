@@ -5,8 +5,8 @@ from pathlib import Path
 from elmore.errors import ElmoreError
 from elmore.text.vocabulary import read_entries
 from elmore.weights.elmo_model import ElmoModel
-from elmore.weights.hub import find_folder
 from elmore.weights.loading import find_default
+from elmore.weights.model_folder import find_folder
 from elmore.weights.softmax_file import WORDS
 
 

@@ -11,19 +11,17 @@ from typing import Any
 
 from torch import Tensor
 
+from elmore.build import weight_shapes, without_weights
 from elmore.config import MAX_DIM, MAX_VOCABULARY
 from elmore.errors import ElmoreError, ModelError
-from elmore.files.atomic import make_folder, replace_file
-from elmore.files.bounded_file import check_file
-from elmore.files.json_file import read_json, write_json
+from elmore.files.atomic import make_folder, replace_file, write_json
+from elmore.files.untrusted import check_file, read_json
 from elmore.model.adaptive_softmax import AdaptiveSoftmax
-from elmore.model.empty_network import weight_shapes, without_weights
 from elmore.model.word_softmax import WordSoftmax
 from elmore.text.vocabulary import BEGIN_WORD, END_WORD, UNKNOWN_WORD, number_entries, write_entries
+from elmore.weights.entry_files import check_entries, read_list
 from elmore.weights.model_folder import (
-    check_entries,
     find_store,
-    read_list,
     read_tensors,
     round_tensors,
     write_tensors,

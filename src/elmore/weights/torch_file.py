@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from elmore.errors import ElmoreError, ModelError
-from elmore.files.bounded_file import check_file
+from elmore.files.untrusted import check_file
 from elmore.weights.plain_pickle import Call
 from elmore.weights.torch_storage import (
     StorageId,

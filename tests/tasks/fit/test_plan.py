@@ -7,7 +7,7 @@ import pytest
 
 from elmore.errors import ConfigError, DataError, ElmoreError
 from elmore.files.atomic import hold_lock
-from elmore.files.json_file import read_json
+from elmore.files.untrusted import read_json
 from elmore.jobs.stopping import StoppedError
 from elmore.tasks.fit.plan import FORMAT, TRAINING
 from tests import tiny

@@ -9,9 +9,9 @@ from pathlib import Path
 from elmore.corpus.prepare import prepare_corpus
 from elmore.corpus.settings import PrepareSettings
 from elmore.errors import DataError
-from elmore.files.atomic import make_folder, replace_file
-from elmore.files.json_file import read_json, replace_json
+from elmore.files.atomic import make_folder, replace_file, replace_json
 from elmore.files.owned_folder import ChangedJobError, find_changes
+from elmore.files.untrusted import read_json
 from elmore.lm.finetune import StartingPoint, finetune_model, load_start, make_settings
 from elmore.lm.finish import REPORT
 from elmore.lm.run import MODEL

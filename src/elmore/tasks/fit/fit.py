@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from elmore.errors import DataError, DataWarning
-from elmore.files.atomic import refuse_broken_links
-from elmore.files.json_file import read_json, replace_json
+from elmore.files.atomic import refuse_broken_links, replace_json
+from elmore.files.untrusted import read_json
 from elmore.jobs.device import read_device
 from elmore.jobs.stopping import stopping_at_once
 from elmore.tasks.data.lines import shorten

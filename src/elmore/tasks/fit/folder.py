@@ -18,8 +18,8 @@ from elmore.config import MAX_DIM
 from elmore.embed.embedder import Embedder
 from elmore.embed.layer_source import LayerSource, LiveLayers
 from elmore.errors import DataError, ElmoreError, ModelError
-from elmore.files.atomic import replace_file
-from elmore.files.json_file import read_json, replace_json
+from elmore.files.atomic import replace_file, replace_json
+from elmore.files.untrusted import read_json
 from elmore.jobs.checkpoint import load_into, save_tensors
 from elmore.jobs.device import read_device
 from elmore.settings import check_range
@@ -30,9 +30,10 @@ from elmore.tasks.inputs.trained_layers import TrainedLayers
 from elmore.tasks.inputs.word_table import ChosenWords
 from elmore.tasks.task import Labels
 from elmore.text.vocabulary import write_entries
+from elmore.weights.entry_files import read_list
 from elmore.weights.hub import HUB_ID
 from elmore.weights.loading import load_model
-from elmore.weights.model_folder import read_list, read_tensors
+from elmore.weights.model_folder import read_tensors
 
 FORMAT = 1
 SETTINGS, WORDS, WEIGHTS = "settings.json", "words.txt", "weights.safetensors"

@@ -10,9 +10,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from elmore.build import without_weights
 from elmore.embed.layer_source import LayerSource
 from elmore.errors import ConfigError, DataError
-from elmore.model.empty_network import without_weights
 from elmore.tasks.fit.batches import sort_batches
 from elmore.tasks.fit.settings import ElmoPlace, FitSettings
 from elmore.tasks.inputs.char_filters import CharFilters

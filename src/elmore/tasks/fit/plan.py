@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from elmore.errors import ConfigError, DataError
+from elmore.files.atomic import replace_json
 from elmore.files.hashing import hash_file
-from elmore.files.json_file import replace_json
 from elmore.files.owned_folder import (
     ChangedJobError,
     FolderKind,

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from elmore.files.json_file import read_json
+from elmore.files.untrusted import read_json
 from tests.weights.refusals import assert_refused
 
 BOMBS = {

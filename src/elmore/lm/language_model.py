@@ -11,7 +11,7 @@ from torch import Tensor
 
 from elmore.errors import ModelError
 from elmore.weights.elmo_model import ElmoModel, assemble_model
-from elmore.weights.hub import upload
+from elmore.weights.hub import fetch, upload
 from elmore.weights.loading import find_default, load_model
 from elmore.weights.model_folder import WEIGHTS, check_target, find_folder, round_tensors
 from elmore.weights.softmax_file import (
@@ -96,10 +96,9 @@ def find_model(source: str | Path | None, *, softmax_files: Sequence[str] = (SET
     """Return where a model is; of a softmax on the hub, only the named files are fetched."""
     if source is None:
         return find_default()
-    is_fetched = not _is_here(source)
     folder = find_folder(source)
-    if is_fetched:
-        _fetch_softmax(str(source), softmax_files)
+    if folder != Path(source).expanduser():  # from the hub
+        fetch(str(source), softmax_files)
     return folder
 
 
@@ -143,23 +142,3 @@ def _fingerprint_on_disk(elmo: ElmoModel, *, store: str) -> str:
         words=elmo.words,
     )
     return loaded.fingerprint()
-
-
-def _is_here(source: str | Path) -> bool:
-    try:
-        return Path(source).expanduser().exists()
-    except (OSError, RuntimeError, ValueError):  # a name that no file can have
-        return False
-
-
-def _fetch_softmax(hub_id: str, names: Sequence[str]) -> None:
-    """Fetch the files that embedding has no use for, into the folder that the model is in."""
-    from huggingface_hub import snapshot_download  # noqa: PLC0415  a local model never needs it
-
-    try:
-        snapshot_download(hub_id, allow_patterns=list(names))
-    except Exception as error:  # the hub's library lets errors of several others through
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise ModelError(
-            f"the hub did not give the softmax of {hub_id!r} ({reason:.200}); check the network"
-        ) from error

@@ -110,9 +110,9 @@ class ElmoModel(
     def from_pretrained(cls, pretrained_model_name_or_path: str | Path, **hub_options: Any) -> Self:
         """Load a model from a folder (without network access) or from the hub (`owner/name`)."""
         folder = find_folder(pretrained_model_name_or_path, **hub_options)
-        saved = read_folder(folder)
+        config, characters, words = read_folder(folder)
         with without_weights():
-            model = cls(saved.config, characters=saved.characters, words=saved.words)
+            model = cls(config, characters=characters, words=words)
         shapes = weight_shapes(model.bilm)
         tensors = read_tensors(folder / WEIGHTS, shapes, settings=CONFIG)
         model.bilm.load_state_dict(tensors, strict=True, assign=True)

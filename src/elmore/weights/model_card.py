@@ -2,8 +2,10 @@
 
 import json
 import re
+from pathlib import Path
 
 from elmore.config import About, ModelConfig
+from elmore.files.atomic import replace_file
 
 # A card without this line was written by hand and is never overwritten.
 GENERATED = "<!-- made by elmore; remove this line to keep your own text -->"
@@ -12,7 +14,16 @@ LICENSE_ID = re.compile(r"[a-z0-9][a-z0-9.+-]*")
 LANGUAGE_CODE = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9-]+)?")
 
 
-def write_card(config: ModelConfig, *, num_weights: int) -> str:
+def write_card(path: Path, config: ModelConfig, *, num_weights: int) -> None:
+    """Write the card of a model, unless there is one that was written by hand."""
+    if path.is_file() and GENERATED not in path.read_text(encoding="utf-8", errors="replace"):
+        return
+    with replace_file(path) as temporary:
+        text = _compose_card(config, num_weights=num_weights)
+        temporary.write_text(text, encoding="utf-8", errors="replace")
+
+
+def _compose_card(config: ModelConfig, *, num_weights: int) -> str:
     """Return the card in Markdown, with the header that the hub reads."""
     about = config.about
     rows = [

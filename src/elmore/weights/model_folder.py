@@ -7,7 +7,6 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,29 +23,19 @@ from elmore.settings import read_choice
 from elmore.text.vocabulary import write_entries
 from elmore.weights.entry_files import check_entries, read_list
 from elmore.weights.hub import HUB_ID, fetch
-from elmore.weights.model_card import GENERATED, write_card
+from elmore.weights.model_card import write_card
 
-CONFIG, WEIGHTS, WORDS, CHARACTERS, CARD = (
+FILES = CONFIG, WEIGHTS, WORDS, CHARACTERS, CARD = (
     "config.json",
     "model.safetensors",
     "vocabulary.txt",
     "characters.txt",
     "README.md",
 )
-FILES = (CONFIG, WEIGHTS, WORDS, CHARACTERS, CARD)
 # The header of the largest network that a config can describe is a fifth of this.
 MAX_HEADER_BYTES = 1 << 20
 FLOAT_TYPES = ("F16", "BF16", "F32", "F64")
 STORES = {Store.F32: torch.float32, Store.F16: torch.float16, Store.BF16: torch.bfloat16}
-
-
-@dataclass(frozen=True, kw_only=True)
-class SavedModel:
-    """The contents of a model folder, without the weights."""
-
-    config: ModelConfig
-    characters: list[str]
-    words: list[str]
 
 
 def find_folder(source: str | Path, **hub_options: Any) -> Path:
@@ -104,13 +93,8 @@ def write_folder(
                 write_entries(temporary, entries)
         else:
             (folder / name).unlink(missing_ok=True)
-    card = folder / CARD
-    if not card.is_file() or GENERATED in card.read_text(encoding="utf-8", errors="replace"):
-        weights = (tensor for name, tensor in stored.items() if not name.startswith("initial_"))
-        num_weights = sum(tensor.numel() for tensor in weights)
-        with replace_file(card) as temporary:
-            text = write_card(config, num_weights=num_weights)
-            temporary.write_text(text, encoding="utf-8", errors="replace")
+    weights = (tensor for name, tensor in stored.items() if not name.startswith("initial_"))
+    write_card(folder / CARD, config, num_weights=sum(tensor.numel() for tensor in weights))
     # Left out for f32, so that f32 folders are the same as before this setting existed.
     settings = config.to_json() | ({} if store == "f32" else {"store": store})
     with replace_file(folder / CONFIG) as temporary:
@@ -171,15 +155,15 @@ def write_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
         raise OSError(str(error)) from error
 
 
-def read_folder(folder: Path) -> SavedModel:
-    """Read the config and the lists; `read_tensors` reads the weights."""
+def read_folder(folder: Path) -> tuple[ModelConfig, list[str], list[str]]:
+    """Return the config, the characters and the words; `read_tensors` reads the weights."""
     config = _read_config(folder / CONFIG)
     characters, words = config.characters, config.words
     has_list = characters is not None and characters.units is Units.CHARACTERS
-    return SavedModel(
-        config=config,
-        characters=read_list(folder / CHARACTERS) if has_list else [],
-        words=read_list(folder / WORDS) if words is not None else [],
+    return (
+        config,
+        read_list(folder / CHARACTERS) if has_list else [],
+        read_list(folder / WORDS) if words is not None else [],
     )
 
 

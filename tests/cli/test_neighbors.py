@@ -1,4 +1,5 @@
 import pytest
+from rich.cells import cell_len
 
 TEXT = """A bank of sand.
 The Bank of England.
@@ -56,3 +57,20 @@ def test_all_layers_cannot_be_compared(text, elmore_command):
     result = elmore_command("neighbors", "bank", text, "--layers", "all")
     assert result.status == 2
     assert "one vector per token" in result.err
+
+
+@pytest.mark.parametrize("columns", [50, 51, 52, 100, 101])
+def test_the_table_aligns_chinese_and_loses_none_of_it(
+    tmp_path, elmore_command, monkeypatch, columns
+):
+    path = tmp_path / "text.txt"
+    before = ["其中", "包括", "鼓励", "直接", "投资", "，", "农场", "、", "国家"]
+    after = ["体制", "和", "商业", "活动", "及", "倒闭", "的", "规定"]
+    sentence = " ".join([*before, "银行", *after])
+    path.write_text(f"{sentence}\n", encoding="utf-8")
+    monkeypatch.setenv("COLUMNS", str(columns))
+    result = elmore_command("neighbors", "银行", path, "--tokenized", "--in", sentence)
+    lines = result.out.splitlines()
+    assert len(set(map(cell_len, lines))) == 1
+    cells = [line.split("│")[2] for line in lines if line.startswith("│")]
+    assert " ".join(cells).split() == [*before, "[银行]", *after]

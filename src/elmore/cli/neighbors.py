@@ -85,9 +85,10 @@ def neighbors(
     from rich.console import Console  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415
 
-    table = Table("cosine", "use" if in_sentence else "one use", title=None)
-    if in_sentence is None:
-        table.add_column("the use most like it")
+    table = Table("cosine")
+    # With rich's default, a full line of Chinese loses a character to "…".
+    for title in ["use"] if in_sentence else ["one use", "the use most like it"]:
+        table.add_column(title, overflow="fold")
     for neighbor in found:
         shown = [neighbor.context] if in_sentence else [neighbor.context, neighbor.other]
         table.add_row(f"{neighbor.similarity:.3f}", *map(_mark, shown))

@@ -140,6 +140,7 @@ def test_chinese_words_are_found_and_no_token_is_whitespace():
 def test_chinese_characters_are_tokens_without_whitespace():
     tokens = split_tokens("我来到 北京\u3000A1。", language=Language.ZH_CHARS)
     assert tokens == ["我", "来", "到", "北", "京", "A", "1", "。"]
+    assert split_tokens("中国___的", language=Language.ZH_CHARS) == ["中", "国", "___", "的"]
 
 
 def test_chinese_without_its_library_names_the_extra(monkeypatch):

@@ -36,6 +36,7 @@ _INITIALS = re.compile(r"(?:[^\W\d_]\.)+[^\W\d_]")
 _CAPITAL = re.compile(r"[A-HJ-ZÀ-ÖØ-ÞΑ-ΩЀ-Я]")
 _CLOSING = frozenset(["'", '"', "''", "”", "’", "»", ")", "]", "}"])
 _CLITICS = _words("n't n’t 's ’s 'm ’m 'd ’d 'll ’ll 're ’re 've ’ve")
+_CHINESE_CHARACTER = re.compile(r"___|\S")  # ___ is a gap to fill
 _MAX_CLITICS = 3  # "who'd've"; a bound, so that "'s's's..." takes linear time
 
 
@@ -48,7 +49,7 @@ def split_tokens(sentence: str, *, language: Language = Language.EN) -> list[str
     if language == Language.ZH:
         return _split_chinese(sentence)
     if language == Language.ZH_CHARS:
-        return [character for character in sentence if not character.isspace()]
+        return _CHINESE_CHARACTER.findall(sentence)
     warn_if_unsegmented(sentence)
     chunks: list[str] = _chunk_pattern().findall(sentence)
     last_word = _find_last_word(chunks)

@@ -1,10 +1,10 @@
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any
 
 import pytest
 
-from elmore.config import CharacterConfig, LSTMConfig, ModelConfig, StatePolicy
+from elmore.config import ADDED_LATER, CharacterConfig, LSTMConfig, ModelConfig, StatePolicy
 from elmore.errors import ConfigError
 from elmore.settings import check_number, check_positive, check_share, read_section
 from tests import tiny
@@ -13,6 +13,22 @@ from tests import tiny
 @pytest.mark.parametrize("config", [tiny.byte_config(), tiny.word_and_char_config()])
 def test_settings_come_back_from_json(config):
     assert ModelConfig.from_json(config.to_json()) == config
+
+
+def test_a_field_added_later_is_saved_only_if_it_was_changed():
+    @dataclass(frozen=True, kw_only=True)
+    class NewerConfig(CharacterConfig):
+        encoder: str = field(default="cnn", metadata=ADDED_LATER)
+
+    old = tiny.byte_config()
+    assert old.characters is not None
+    settings = old.to_json()
+    newer = replace(old, characters=NewerConfig(**settings["characters"]))
+    assert newer.to_json() == settings
+    assert asdict(newer)["characters"] == {**asdict(old)["characters"], "encoder": "cnn"}
+    changed = NewerConfig(**settings["characters"], encoder="mean")
+    saved = replace(old, characters=changed).to_json()
+    assert saved["characters"] == {**settings["characters"], "encoder": "mean"}
 
 
 def test_an_unknown_setting_suggests_the_right_one():

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 from torch.overrides import TorchFunctionMode
 
-from elmore.config import Activation, ModelConfig, Units
+from elmore.config import Activation, CharacterConfig, ModelConfig, Units
 from elmore.model.bilm import BiLM
 from elmore.model.lstm import ProjectedLSTM
 from elmore.model.token_encoder import CharacterCNN, Highway, TokenEncoder
@@ -33,14 +33,7 @@ def build_token_encoder(config: ModelConfig) -> TokenEncoder:
     """Build the token encoder."""
     characters, words = config.characters, config.words
     return TokenEncoder(
-        characters=CharacterCNN(
-            num_units=characters.num_units,
-            embedding_dim=characters.embedding_dim,
-            filters=characters.filters,
-            uses_tanh=characters.activation is Activation.TANH,
-        )
-        if characters
-        else None,
+        characters=build_character_encoder(characters) if characters else None,
         highways=[Highway(dim=characters.output_dim) for _ in range(characters.num_highway_layers)]
         if characters
         else [],
@@ -48,6 +41,16 @@ def build_token_encoder(config: ModelConfig) -> TokenEncoder:
         projection=nn.Linear(config.token_dim, config.lstm.output_dim)
         if config.has_token_projection
         else None,
+    )
+
+
+def build_character_encoder(config: CharacterConfig) -> nn.Module:
+    """Build the network that maps (U, C) char ids to (U, config.output_dim)."""
+    return CharacterCNN(
+        num_units=config.num_units,
+        embedding_dim=config.embedding_dim,
+        filters=config.filters,
+        uses_tanh=config.activation is Activation.TANH,
     )
 
 

@@ -1,7 +1,7 @@
 """The config of a model: frozen dataclasses, validated on creation, saved as JSON."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass
 from enum import StrEnum
 from typing import Any
 
@@ -13,6 +13,9 @@ FORMAT = 1
 MAX_DIM = 1 << 20
 MAX_VOCABULARY = 1 << 28
 MAX_NUMBER = 1e30  # well within float32
+# Metadata of a field that older models lack. With its default it is not saved, so older models keep
+# their JSON and the hash that vector files and LM heads record.
+ADDED_LATER = {"is_later": True}
 
 
 class Activation(StrEnum):
@@ -214,7 +217,7 @@ class ModelConfig:
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object for `from_json`."""
-        return {"format": FORMAT, **asdict(self)}
+        return {"format": FORMAT, **_to_json(self)}
 
     @classmethod
     def from_json(cls, settings: Mapping[str, Any]) -> "ModelConfig":
@@ -227,6 +230,20 @@ class ModelConfig:
             about=read_section(About, "about", settings.pop("about", {})),
             **check_fields(cls, "the model's settings", settings),
         )
+
+
+def _to_json(section: Any) -> dict[str, Any]:
+    values = {entry.name: getattr(section, entry.name) for entry in fields(section)}
+    left_out = {
+        entry.name
+        for entry in fields(section)
+        if entry.metadata == ADDED_LATER and values[entry.name] == entry.default
+    }
+    return {
+        name: _to_json(value) if is_dataclass(value) else value
+        for name, value in values.items()
+        if name not in left_out
+    }
 
 
 def _upgrade(settings: dict[str, Any]) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elmore.embed.vector_file import (
+    FORMATS,
     SentenceVectors,
     VectorHeader,
     check_vector_path,
@@ -23,7 +24,7 @@ from elmore.embed.vector_file import (
 from elmore.errors import DataError, MissingExtraError
 from elmore.files.atomic import hold_lock
 
-SUFFIXES = [".h5", ".parquet", ".npz"]
+SUFFIXES = [suffix for suffix in FORMATS if suffix != ".hdf5"]  # which is .h5
 
 # Half of the characters are those that some format cannot store, or that escaping uses itself.
 characters = st.sampled_from("\0\t\n\r\\ e0tu\x85\u2028\ud83d\ude00\udfff") | st.characters(

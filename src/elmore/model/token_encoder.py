@@ -114,12 +114,15 @@ class Highway(nn.Module):
 
 
 class TokenEncoder(nn.Module):
-    """Context-free token vectors: word vector and character CNN, concatenated and projected."""
+    """Context-free token vectors: word vector and characters, concatenated and projected.
+
+    `characters` maps (U, C) char ids to (U, F), each token by itself: `CharacterCNN` or another.
+    """
 
     def __init__(
         self,
         *,
-        characters: CharacterCNN | None,
+        characters: nn.Module | None,
         highways: Sequence[Highway],
         words: nn.Embedding | None,
         projection: nn.Linear | None,

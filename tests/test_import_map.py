@@ -68,7 +68,7 @@ MAP = {
         "wording",
     },
     "probes": {"config", "embed", "errors", "model", "tasks", "text"},
-    "compare": {"errors", "files", "jobs", "settings", "tasks", "wording"},
+    "comparison": {"errors", "files", "jobs", "settings", "tasks", "wording"},
     "explore": {"config", "embed", "errors", "lm"},
     "api": {
         "config",
@@ -83,7 +83,7 @@ MAP = {
         "text",
     },
     "cli": {
-        "compare",
+        "comparison",
         "config",
         "corpus",
         "embed",

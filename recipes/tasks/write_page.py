@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from elmore.compare.drawing import make_figure, plot_settings, to_svg
-from elmore.compare.layers import LayerRow, find_layer_rows, name_layer
-from elmore.compare.plot_layers import draw_row
-from elmore.compare.plot_sample_efficiency import draw_sample_efficiency
-from elmore.compare.result_files import read_comparison
-from elmore.compare.results import Comparison
-from elmore.compare.summary import Cell, summarize
-from elmore.compare.wording import (
+from elmore.comparison.drawing import make_figure, plot_settings, to_svg
+from elmore.comparison.layers import LayerRow, find_layer_rows, name_layer
+from elmore.comparison.plot_layers import draw_row
+from elmore.comparison.plot_sample_efficiency import draw_sample_efficiency
+from elmore.comparison.result_files import read_comparison
+from elmore.comparison.results import Comparison
+from elmore.comparison.summary import Cell, summarize
+from elmore.comparison.wording import (
     NOTHING,
     format_interval,
     format_mean,

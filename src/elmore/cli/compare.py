@@ -74,14 +74,14 @@ def compare(
         config=config,
         changes=changes or [],
     )
-    from elmore.compare.compare import (  # noqa: PLC0415  brings torch
+    from elmore.comparison.compare import (  # noqa: PLC0415  brings torch
         PlannedRun,
         plan_runs,
         run_comparison,
         summarize,
     )
-    from elmore.compare.report_folder import write_report  # noqa: PLC0415
-    from elmore.compare.text_table import write_table  # noqa: PLC0415
+    from elmore.comparison.report_folder import write_report  # noqa: PLC0415
+    from elmore.comparison.text_table import write_table  # noqa: PLC0415
     from elmore.tasks.fit.elmo import ElmoChoice  # noqa: PLC0415
     from elmore.tasks.fit.model import make_task  # noqa: PLC0415
     from elmore.tasks.fit.plan import REPORT  # noqa: PLC0415

@@ -1,0 +1,124 @@
+"""The report as one HTML file that needs nothing beside it: no script, no network, no fonts."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from elmore.comparison.drawing import Plot
+from elmore.comparison.finding import (
+    EXPLANATION,
+    describe_finding,
+    describe_need,
+    describe_no_need,
+)
+from elmore.comparison.html_parts import Html, element, figure, join, section, terms
+from elmore.comparison.layers import find_layer_rows
+from elmore.comparison.page_style import STYLE
+from elmore.comparison.page_tables import (
+    make_gain_table,
+    make_layer_table,
+    make_run_table,
+    make_score_table,
+)
+from elmore.comparison.results import Comparison
+from elmore.comparison.sample_efficiency import find_needs
+from elmore.comparison.summary import Cell, find_full_share, summarize
+
+# Names of users are escaped; if one were not, this would keep a browser from acting on it.
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+
+
+def make_page(
+    comparison: Comparison,
+    *,
+    plots: Sequence[Plot],
+    command: str,
+    note: str | None = None,
+    state: str | None = None,
+) -> str:
+    """Return the whole page; `note` says why there are no plots, `state` what is still to come."""
+    cells = summarize(comparison)
+    title = f"{comparison.task}: with and without ELMo"
+    parts = [
+        element("h1", title),
+        element("p", describe_finding(comparison, cells), class_="finding"),
+        *([element("p", state)] if state else []),
+        terms(_list_facts(comparison)),
+        section("Scores", make_score_table(comparison, cells)),
+        *_show_gains(cells),
+        *_show_needs(comparison, cells),
+        *_show_plots(plots, note),
+        *_show_layers(comparison, cells),
+        section("Runs", _hide("What every run scored", make_run_table(comparison))),
+        section("Settings", _hide("All settings", _show_settings(comparison.settings))),
+        section("How this was made", element("pre", element("code", command))),
+    ]
+    return (
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"{element('title', title)}\n<style>{STYLE}</style>\n</head>\n"
+        f"<body>\n{element('main', join(parts, between=chr(10)))}\n</body>\n</html>\n"
+    )
+
+
+def _list_facts(comparison: Comparison) -> Iterator[tuple[str, str]]:
+    yield "Task", comparison.task
+    yield "Score", f"{comparison.main_score} on {comparison.part}, in percent"
+    yield "ELMo model", comparison.elmo
+    yield "Its fingerprint", comparison.elmo_fingerprint
+    yield "Word vectors", comparison.words
+    examples = [f"{number:,} {part}" for part, number in comparison.num_examples.items()]
+    yield "Examples", ", ".join(examples)
+    if comparison.perplexity:
+        values = [f"{value:.1f} {name}" for name, value in comparison.perplexity.items()]
+        yield "biLM’s perplexity, by fine-tuning", ", ".join(values)
+
+
+def _show_gains(cells: list[Cell]) -> list[Html]:
+    if not any(cell.gain for cell in cells):
+        return []
+    return [section("Gain", make_gain_table(cells), element("p", EXPLANATION, class_="note"))]
+
+
+def _show_needs(comparison: Comparison, cells: list[Cell]) -> list[Html]:
+    if (reason := describe_no_need(comparison, cells)) is not None:
+        return [section("Examples saved", element("p", reason))]
+    sentences = [element("li", describe_need(need)) for need in find_needs(cells)]
+    if not sentences:
+        return []
+    note = "Read off straight lines between the means, on a log axis of examples."
+    return [section("Examples saved", element("ul", *sentences), element("p", note, class_="note"))]
+
+
+def _show_plots(plots: Sequence[Plot], note: str | None) -> list[Html]:
+    shown = [element("div", *map(figure, plots), class_="plots")] if plots else []
+    shown += [element("p", note)] if note else []
+    return [section("Plots", *shown)] if shown else []
+
+
+def _show_layers(comparison: Comparison, cells: list[Cell]) -> list[Html]:
+    rows = find_layer_rows(comparison, share=find_full_share(cells))
+    return [section("Layers", make_layer_table(rows))] if rows else []
+
+
+def _show_settings(settings: Mapping[str, Any]) -> Html:
+    lines = (f"{name} = {value}" for name, value in flatten(settings))
+    return element("pre", element("code", join(lines, between="\n")))
+
+
+def _hide(summary: str, content: Html) -> Html:
+    """Return what opens at a click."""
+    return element("details", element("summary", summary), content)
+
+
+def flatten(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+    """Yield settings as `--set` writes them.
+
+    >>> list(flatten({"task": {"hidden_dim": 100}, "seed": 1}))
+    [('task.hidden_dim', '100'), ('seed', '1')]
+    """
+    for name, value in settings.items():
+        if isinstance(value, Mapping):
+            yield from flatten(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", str(value)

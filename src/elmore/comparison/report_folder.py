@@ -1,0 +1,35 @@
+"""Write a report: `report.json` for programs, `report.html` for people."""
+
+from pathlib import Path
+
+from elmore.comparison.drawing import Plot
+from elmore.comparison.page import make_page
+from elmore.comparison.plots import draw_plots
+from elmore.comparison.result_files import write_comparison
+from elmore.comparison.results import Comparison
+from elmore.errors import MissingExtraError
+from elmore.files.atomic import replace_file
+
+RESULTS = "report.json"
+PAGE = "report.html"
+
+
+def write_report(
+    comparison: Comparison, folder: Path, *, command: str, state: str | None = None
+) -> Path:
+    """Write both files and return the page's path; without matplotlib the page has no plots.
+
+    `state` is a sentence on what is still to come.
+    """
+    write_comparison(comparison, folder / RESULTS)
+    plots: list[Plot] = []
+    note = None
+    try:
+        plots = draw_plots(comparison)
+    except MissingExtraError as error:
+        note = f"There are no plots here: {error}"
+    page = make_page(comparison, plots=plots, command=command, note=note, state=state)
+    with replace_file(folder / PAGE) as temporary:
+        # What UTF-8 cannot hold, as of a file name in another encoding, becomes a question mark.
+        temporary.write_text(page, encoding="utf-8", errors="replace")
+    return folder / PAGE

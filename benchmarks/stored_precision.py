@@ -17,10 +17,10 @@ from pathlib import Path
 
 import numpy as np
 
-from elmore.cli.evaluate import group_documents, limit_sentences
 from elmore.embed.embedder import Embedder
 from elmore.lm.language_model import load_language_model
 from elmore.lm.perplexity import LossTotals, measure_losses
+from elmore.text.documents import group_documents, limit_sentences
 from elmore.text.files import guess_form, read_sentences
 from elmore.weights.elmo_model import ElmoModel
 from elmore.weights.model_folder import STORES, WEIGHTS, find_store

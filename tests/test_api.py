@@ -1,13 +1,21 @@
 """What a guide shows works from Python, by the names that `elmore` exports."""
 
+import inspect
+from importlib import import_module
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 import elmore
-from elmore.errors import ConfigError
+from elmore.errors import ConfigError, ElmoreError
 from tests.golden.results import DATA, SMALL_MODEL, TEXT, TRAINED_MODEL
 from tests.tiny import model as make_model
 
+SMALL_TASK = {
+    "task.column": 2, "task.hidden_dim": 5, "words.dim": 4, "characters.num_filters": 3,
+    "training.max_epochs": 1, "training.min_epoch_steps": 1,
+}  # fmt: skip
 SENTENCES = ["The bank of the river .", "She went to the bank .", "The bank was closed ."]
 
 
@@ -21,7 +29,10 @@ def corpus(tmp_path_factory):
 def test_from_text_to_a_model_and_its_vectors(corpus, tmp_path):
     (tmp_path / "small.toml").write_text(SMALL_MODEL)
     report = elmore.pretrain(
-        corpus, tmp_path / "run", config=tmp_path / "small.toml", settings={"training.max_steps": 3}
+        corpus,
+        tmp_path / "run",
+        settings=tmp_path / "small.toml",
+        changes={"training.max_steps": 3},
     )
     assert report.step == 3
     embedder = elmore.load(tmp_path / "run" / "model")
@@ -34,7 +45,7 @@ def test_from_text_to_a_model_and_its_vectors(corpus, tmp_path):
 
 def test_weights_of_sources_are_settings(corpus, tmp_path):
     (tmp_path / "small.toml").write_text(SMALL_MODEL)
-    config = {"config": tmp_path / "small.toml", "settings": {"training.max_steps": 1}}
+    config = {"settings": tmp_path / "small.toml", "changes": {"training.max_steps": 1}}
     elmore.pretrain(corpus, tmp_path / "run", weights={"text": 2}, **config)
     with pytest.raises(ConfigError, match="is named 'other'"):
         elmore.pretrain(corpus, tmp_path / "other", weights={"other": 2}, **config)
@@ -52,12 +63,8 @@ def test_similar_uses_of_a_word():
 
 def test_a_task_is_trained_loaded_and_predicts(tmp_path):
     make_model(scale=0.4).save_pretrained(tmp_path / "model")
-    settings = {
-        "task.column": 2, "task.hidden_dim": 5, "words.dim": 4, "characters.num_filters": 3,
-        "training.max_epochs": 1, "training.min_epoch_steps": 1,
-    }  # fmt: skip
     report = elmore.fit(
-        "tags", tmp_path / "task", data=DATA, model=tmp_path / "model", settings=settings
+        "tags", tmp_path / "task", data=DATA, model=tmp_path / "model", changes=SMALL_TASK
     )
     assert report.scores["dev"].keys() == {"accuracy"}
     task = elmore.load_task(tmp_path / "task")
@@ -68,6 +75,130 @@ def test_a_task_is_trained_loaded_and_predicts(tmp_path):
         elmore.fit("tags", tmp_path / "other", train=DATA / "train.txt")
 
 
+@pytest.mark.slow
+def test_a_model_is_fine_tuned_on_text_or_on_a_corpus(corpus, tmp_path):
+    text = tmp_path / "domain.txt"
+    text.write_text("\n".join(["We parse .\nThe parser is new .\n"] * 60))
+    small = {"changes": {"training.max_steps": 1}, "min_count": 1, "model": TRAINED_MODEL}
+    report = elmore.finetune(text, tmp_path / "run", form="tokenized", heldout=0.1, **small)
+    assert report.run.step == 1
+    assert report.num_new_words > 0
+    assert report.after.perplexity != report.before.perplexity
+    assert elmore.load(tmp_path / "run" / "model").embed("we parse").shape == (2, 48)
+    again = elmore.finetune(text, tmp_path / "run", form="tokenized", heldout=0.1, **small)
+    assert again.after.perplexity == report.after.perplexity
+    prepared = elmore.open_corpus(tmp_path / "run" / "corpus")
+    other = elmore.finetune(prepared, tmp_path / "other", **small)
+    assert other.after.perplexity == pytest.approx(report.after.perplexity, rel=1e-6)
+
+
+def test_fine_tuning_cannot_change_the_architecture(tmp_path):
+    with pytest.raises(ConfigError, match="cannot change the architecture"):
+        elmore.finetune("a.txt", tmp_path / "run", changes={"model.lstm.num_layers": 3})
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.slow
+def test_a_task_is_compared_with_and_without_elmo(tmp_path, monkeypatch):
+    monkeypatch.setenv("ELMORE_CACHE", str(tmp_path / "cache"))
+    make_model(scale=0.4).save_pretrained(tmp_path / "model")
+    comparison = elmore.compare(
+        "tags",
+        tmp_path / "out",
+        data=DATA,
+        model=tmp_path / "model",
+        seeds=1,
+        shares=100,
+        settings=SMALL_TASK,
+    )
+    assert [run.variant for run in comparison.runs] == ["without", "input"]
+    assert "elmore.compare(&#x27;tags&#x27;" in (tmp_path / "out" / "report.html").read_text()
+    assert callable(elmore.compare), "not the package that it imports"
+    with pytest.raises(ConfigError, match="above 0 and up to 100"):
+        elmore.compare("tags", data=DATA, shares=[0])
+
+
+@pytest.mark.parametrize("name", elmore.__all__)
+def test_no_exported_name_is_also_a_module(name):
+    # Importing a module sets it as an attribute of its package, in place of the export.
+    folder = Path(elmore.__file__).parent
+    assert not (folder / name).is_dir()
+    assert not (folder / f"{name}.py").exists()
+
+
+@pytest.mark.parametrize("name", [*elmore.__all__])
+def test_every_export_can_be_imported_and_has_a_docstring(name):
+    exported = getattr(elmore, name)
+    assert len(exported.__doc__.split()) > 5
+    assert name in dir(elmore)
+
+
+COMMANDS = ("compare", "evaluate", "finetune", "fit", "neighbors", "prepare", "pretrain")
+# Where Python has lists, the command line has texts with commas.
+OTHER_DEFAULTS = {("compare", "variants"): "without,input", ("compare", "shares"): "100"}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_functions_have_the_defaults_of_their_commands(name):
+    command = import_module(f"elmore.cli.{name}")
+    options = inspect.signature(getattr(command, name)).parameters
+    arguments = inspect.signature(getattr(elmore, name)).parameters
+    shared = [option for option in options if option in arguments and option != "text"]
+    assert len(shared) > 2
+    for option in shared:
+        default = arguments[option].default
+        expected = options[option].default
+        if (name, option) in OTHER_DEFAULTS:
+            assert expected == OTHER_DEFAULTS[name, option]
+            assert ",".join(map(str, default)) == expected
+        elif inspect.Parameter.empty not in (default, expected):
+            assert (default or None) == (expected or None), option
+
+
+def test_a_file_is_evaluated_like_its_sentences(tmp_path):
+    path = tmp_path / "text.txt"
+    path.write_text("the bank of the river\n\nshe went\n")
+    documents = [[["the", "bank", "of", "the", "river"]], [["she", "went"]]]
+    of_lists = elmore.evaluate(documents, model=TRAINED_MODEL)
+    for form in (None, "tokenized", "lines"):
+        found = elmore.evaluate(path, model=TRAINED_MODEL, form=form)
+        assert found.perplexity == of_lists.perplexity
+    with pytest.raises(ElmoreError, match=r"there is no file 'none\.txt'"):
+        elmore.evaluate("none.txt", model=TRAINED_MODEL)
+    with pytest.raises(ConfigError, match="state is 'documents'; choose one of"):
+        elmore.evaluate(documents, model=TRAINED_MODEL, state="documents")
+
+
+def test_a_corpus_is_evaluated_by_its_heldout_part(corpus):
+    expected = elmore.evaluate(corpus.heldout.documents(), model=TRAINED_MODEL).perplexity
+    assert elmore.evaluate(corpus, model=TRAINED_MODEL).perplexity == expected
+    assert elmore.evaluate(corpus.folder, model=TRAINED_MODEL).perplexity == expected
+
+
+def test_neighbors_reads_a_file(tmp_path):
+    path = tmp_path / "text.txt"
+    path.write_text("".join(f"{sentence}\n" for sentence in SENTENCES))
+    of_list = elmore.neighbors("bank", SENTENCES, model=TRAINED_MODEL)
+    assert elmore.neighbors("bank", path, model=TRAINED_MODEL) == of_list
+    assert elmore.neighbors("bank", str(path), model=TRAINED_MODEL, form="lines") == of_list
+    with pytest.raises(ElmoreError, match=r"there is no file 'The bank\.'; give the path"):
+        elmore.neighbors("bank", "The bank.", model=TRAINED_MODEL)
+
+
+def test_old_names_of_settings_still_work(corpus, tmp_path):
+    (tmp_path / "small.toml").write_text(SMALL_MODEL)
+    with pytest.warns(DeprecationWarning, match="config= is now called settings="):
+        report = elmore.pretrain(
+            corpus,
+            tmp_path / "run",
+            config=tmp_path / "small.toml",
+            settings={"training.max_steps": 1},
+        )
+    assert report.step == 1
+    with pytest.raises(ConfigError, match=r"changes are 'rows=64'; give a dictionary"):
+        elmore.pretrain(corpus, tmp_path / "other", changes="rows=64")
+
+
 def test_a_setting_that_cannot_be_is_named(corpus, tmp_path):
     for settings, message in (
         ({"training.row": 4}, "did you mean 'rows'"),
@@ -75,7 +206,7 @@ def test_a_setting_that_cannot_be_is_named(corpus, tmp_path):
         ({"training.rows": "many"}, "rows"),
     ):
         with pytest.raises(ConfigError, match=message):
-            elmore.pretrain(corpus, tmp_path / "run", config="tiny", settings=settings)
+            elmore.pretrain(corpus, tmp_path / "run", settings="tiny", changes=settings)
 
 
 def test_language_models_score_and_fill_gaps():

@@ -68,9 +68,10 @@ MAP = {
         "wording",
     },
     "probes": {"config", "embed", "errors", "model", "tasks", "text"},
-    "comparison": {"errors", "files", "jobs", "settings", "tasks", "wording"},
+    "comparison": {"errors", "files", "jobs", "settings", "tasks", "weights", "wording"},
     "explore": {"config", "embed", "errors", "lm"},
     "api": {
+        "comparison",
         "config",
         "corpus",
         "embed",

@@ -13,7 +13,9 @@ from elmore.errors import ElmoreError
 
 if TYPE_CHECKING:
     from elmore.api import (
+        compare,
         evaluate,
+        finetune,
         fit,
         load_task,
         neighbors,
@@ -40,8 +42,10 @@ __all__ = [
     "Embedder",
     "LanguageModel",
     "ScalarMix",
+    "compare",
     "embed_to_file",
     "evaluate",
+    "finetune",
     "fit",
     "load",
     "load_model",
@@ -61,8 +65,10 @@ _HOMES = {
     "Embedder": "elmore.embed.embedder",
     "LanguageModel": "elmore.lm.language_model",
     "ScalarMix": "elmore.model.scalar_mix",
+    "compare": "elmore.api",
     "embed_to_file": "elmore.embed.job",
     "evaluate": "elmore.api",
+    "finetune": "elmore.api",
     "fit": "elmore.api",
     "load": "elmore.embed.embedder",
     "load_model": "elmore.weights.loading",

@@ -1,25 +1,32 @@
 """The commands as Python functions, with the same defaults, for notebooks and programs."""
 
 import json
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from elmore.config import StatePolicy
 from elmore.errors import ConfigError
-from elmore.settings import apply_change, find_config
+from elmore.settings import apply_change, find_config, read_choice
+from elmore.text.language import Language
 
 if TYPE_CHECKING:
+    from elmore.comparison.results import Comparison
     from elmore.corpus.corpus import Corpus
     from elmore.embed.embedder import Embedder
     from elmore.embed.layer_choice import Layers
     from elmore.explore.neighbors import Neighbor
+    from elmore.lm.finetune import FinetuneReport
     from elmore.lm.finish import RunReport
     from elmore.lm.perplexity import LossTotals
     from elmore.tasks.fit.fit import FitReport
     from elmore.tasks.fit.model import TaskModel
+    from elmore.text.files import TextForm
 
 PathLike = str | Path
+Changes = Mapping[str, Any] | None
+Documents = Iterable[Sequence[Sequence[str]]]
 
 
 def prepare(
@@ -33,8 +40,14 @@ def prepare(
 ) -> "Corpus":
     """Prepare text files for pretraining; like `elmore prepare`.
 
-    `settings` are those of `PrepareSettings`, such as `max_words=50_000` or `heldout=0.02`. Several
-    processes import the calling program, so protect its work with `if __name__ == "__main__"`.
+    `settings` are those of `PrepareSettings`, such as `max_words=50_000` or `heldout=0.02`. If the
+    call is interrupted, repeat it to resume. Several processes import the calling program, so
+    protect its work with `if __name__ == "__main__"`, or give `processes=1`.
+
+    ```python
+    corpus = elmore.prepare("book.txt", "corpus", min_count=2)
+    print(corpus.train.num_tokens, len(corpus.vocabulary))
+    ```
     """
     from elmore.corpus.prepare import prepare_corpus  # noqa: PLC0415  brings numpy
     from elmore.corpus.settings import PrepareSettings  # noqa: PLC0415
@@ -53,82 +66,165 @@ def pretrain(
     corpus: "PathLike | Corpus",
     out: PathLike,
     *,
-    config: PathLike = "small",
-    settings: Mapping[str, Any] | None = None,
+    settings: PathLike | Mapping[str, Any] = "small",
+    changes: Changes = None,
     weights: Mapping[str, int] | None = None,
     restart: bool = False,
     device: str = "cpu",
+    config: PathLike | None = None,
 ) -> "RunReport | None":
     """Train a biLM on a prepared corpus, or resume; like `elmore pretrain`.
 
-    `config` is a TOML file or the name of one that comes with elmore. `settings` changes it:
-    `{"training.rows": 64}`. `weights` says how often each source is read per epoch. The trained
-    model is in `out/model`. Under torchrun, all processes but the first get None.
+    `settings` is a TOML file or the name of one that comes with elmore (tiny, small, medium,
+    original, ...). `changes` changes some of them: `{"training.rows": 64}`. `weights` says how
+    often each source is read per epoch. The trained model is in `out/model`. Under torchrun, only
+    the first process gets a report; the others get None.
+
+    ```python
+    report = elmore.pretrain("corpus", "run", settings="tiny")
+    embedder = elmore.load("run/model")
+    ```
     """
     from elmore.lm.pretrain import pretrain_model  # noqa: PLC0415  brings torch
     from elmore.lm.settings import load_settings  # noqa: PLC0415
 
-    changes = [*_to_changes(settings), *_to_changes(weights, prefix="training.weights.")]
-    loaded = load_settings(find_config(str(config)), changes)
+    name, written = _read_settings(settings, changes, config, default="small")
+    loaded = load_settings(
+        find_config(str(name)), [*written, *_to_changes(weights, prefix="training.weights.")]
+    )
     return pretrain_model(loaded, corpus, out, restart=restart, device=device)
 
 
+def finetune(
+    text: "PathLike | Corpus | Sequence[PathLike]",
+    out: PathLike,
+    *,
+    model: PathLike | None = None,
+    epochs: float = 1.0,
+    max_new_words: int = 50_000,
+    min_count: int = 3,
+    heldout: float = 0.02,
+    heldout_text: PathLike | Sequence[PathLike] = (),
+    form: "TextForm | str | None" = None,
+    language: Language | str = Language.EN,
+    document_sentences: int | None = None,
+    changes: Changes = None,
+    restart: bool = False,
+    device: str = "cpu",
+) -> "FinetuneReport | None":
+    """Fine-tune a model on the text of a domain, or resume; like `elmore finetune`.
+
+    `text` is one or more text files, or a corpus that was prepared with `extends=True`. The model
+    also learns new words of the domain. `changes` changes settings of the training, such as
+    `{"optimizer.learning_rate": 0.0005}`. The report has the perplexity of held-out text `before`
+    and `after`; the new model is in `out/model`.
+
+    ```python
+    report = elmore.finetune("abstracts.txt", "papers")
+    print(report.before.perplexity, report.after.perplexity)
+    ```
+    """
+    from elmore.corpus.corpus import Corpus  # noqa: PLC0415  brings numpy
+    from elmore.corpus.settings import PrepareSettings  # noqa: PLC0415
+    from elmore.lm.finetune import finetune_model  # noqa: PLC0415  brings torch
+    from elmore.lm.finetune_corpus import prepare_finetuning  # noqa: PLC0415
+    from elmore.text.files import TextForm  # noqa: PLC0415
+
+    settings, corpus = prepare_finetuning(
+        [text.folder] if isinstance(text, Corpus) else _to_list(text),
+        Path(out),
+        model=model,
+        preparation=PrepareSettings(
+            form=None if form is None else TextForm(read_choice("form", form, TextForm)),
+            language=Language(read_choice("language", language, Language)),
+            max_words=max_new_words,
+            min_count=min_count,
+            heldout=heldout,
+            document_sentences=document_sentences,
+        ),
+        heldout_text=_to_list(heldout_text),
+        epochs=epochs,
+        changes=_to_changes(changes),
+        restart=restart,
+        device=device,
+    )
+    return finetune_model(model, corpus, out, settings=settings, restart=restart, device=device)
+
+
 def evaluate(
-    documents: Iterable[Sequence[Sequence[str]]],
+    text: "PathLike | Corpus | Documents",
     *,
     model: PathLike | None = None,
     state: StatePolicy | str = StatePolicy.DOCUMENT,
     max_tokens: int | None = None,
+    form: "TextForm | str | None" = None,
+    language: Language | str = Language.EN,
     device: str = "cpu",
 ) -> "LossTotals":
-    """Measure the perplexity of documents, each a list of tokenized sentences.
+    """Measure the perplexity of a text; like `elmore evaluate`.
 
-    Documents of a corpus come from `corpus.heldout.documents()`. The result has `perplexity`,
-    `forward_perplexity`, `backward_perplexity` and `bits_per_character`.
+    `text` is a text file (read as `form` says), a prepared corpus (its held-out part is measured),
+    or documents: lists of tokenized sentences. The result has `perplexity`, `forward_perplexity`,
+    `backward_perplexity` and `bits_per_character`.
+
+    >>> import elmore
+    >>> elmore.evaluate([[["The", "bank", "of", "the", "river", "."]]]).num_tokens
+    6
     """
     from elmore.jobs.device import read_device  # noqa: PLC0415  brings torch
     from elmore.lm.language_model import LanguageModel  # noqa: PLC0415
     from elmore.lm.perplexity import measure_losses  # noqa: PLC0415
 
+    policy = StatePolicy(read_choice("state", state, StatePolicy))
+    documents = _open_documents(text, form=form, language=language)
     loaded = LanguageModel.load(model).to(read_device(device))
     return measure_losses(
         loaded.elmo,
         loaded.softmax,
         loaded.words,
         documents=documents,
-        state=StatePolicy(state),
+        state=policy,
         max_tokens=max_tokens,
     )
 
 
 def neighbors(
     word: str,
-    sentences: Iterable[str | Sequence[str]],
+    sentences: PathLike | Iterable[str | Sequence[str]],
     *,
     query: str | Sequence[str] | None = None,
     model: "PathLike | Embedder | None" = None,
-    layers: "Layers | None" = None,
+    layers: "Layers | None" = "top",
     top: int = 10,
+    form: "TextForm | str | None" = None,
 ) -> "list[Neighbor]":
-    """Return the most similar uses of a word in some sentences; like `elmore neighbors`.
+    """Return the most similar uses of a word in a text file or a list of sentences.
 
-    With `query`, a sentence that has the word, the uses most similar to that one.
+    With `query`, a sentence that has the word, return the uses most similar to that one. Like
+    `elmore neighbors`; `form` says how a file is read.
+
+    >>> import elmore
+    >>> sentences = ["He sat on the bank of the river.", "Boats lay along the bank.", "A bank."]
+    >>> best, *_ = elmore.neighbors("bank", sentences, layers=1)
+    >>> best.context.sentence, best.other.sentence
+    (0, 1)
     """
     from elmore.embed.embedder import Embedder, load  # noqa: PLC0415  brings torch
     from elmore.explore.neighbors import nearest_pairs, nearest_to  # noqa: PLC0415
-    from elmore.text.tokens import parse_sentence  # noqa: PLC0415
+    from elmore.text.inputs import open_input, parse_given  # noqa: PLC0415
 
     embedder = model if isinstance(model, Embedder) else load(model)
-    parsed = (parse_sentence(sentence, language=embedder.language) for sentence in sentences)
+    given = open_input(sentences, form=form, language=embedder.language)
+    parsed = (parse_given(sentence, language=embedder.language) for sentence in given)
     if query is None:
         return nearest_pairs(embedder, word, parsed, layers=layers, top=top)
-    tokens = parse_sentence(query, language=embedder.language)
+    tokens = parse_given(query, language=embedder.language)
     return nearest_to(embedder, word, parsed, query=tokens, layers=layers, top=top)
 
 
 def fit(
     task: str,
-    out: PathLike,
+    out: PathLike | None = None,
     *,
     data: PathLike | None = None,
     train: PathLike | None = None,
@@ -136,38 +232,92 @@ def fit(
     test: PathLike | None = None,
     model: PathLike | None = None,
     words: PathLike | None = None,
-    config: PathLike | None = None,
-    settings: Mapping[str, Any] | None = None,
+    settings: PathLike | Mapping[str, Any] | None = None,
+    changes: Changes = None,
     accept: bool = False,
     restart: bool = False,
     device: str = "cpu",
+    config: PathLike | None = None,
 ) -> "FitReport":
     """Train a task network with ELMo vectors, or resume; like `elmore fit`.
 
     Give a folder (`data`), or `train` and `dev`. `model` is the biLM, `words` a file of word
-    vectors, `settings` changes such as `{"elmo.where": "both"}`.
+    vectors. `settings` is a TOML file; without it, the task's own settings are used. `changes`
+    changes some of them: `{"elmo.where": "both"}`. `out` is by default a folder with the name of
+    the task. `accept` trains even if the data looks wrong.
+
+    ```python
+    report = elmore.fit("ner", "entities", data="conll2003")
+    print(report.scores["test"])
+    ```
     """
-    from elmore.tasks.data.parts import find_parts  # noqa: PLC0415
     from elmore.tasks.fit.elmo import ElmoChoice  # noqa: PLC0415  brings torch
     from elmore.tasks.fit.fit import fit_task  # noqa: PLC0415
-    from elmore.tasks.fit.settings import load_settings  # noqa: PLC0415
+    from elmore.tasks.fit.named_task import open_task  # noqa: PLC0415
 
-    if data is None and (train is None or dev is None):
-        raise ConfigError("there is no data to train on; give a folder (data), or train and dev")
-    changes = _to_changes(settings)
-    if words is not None:
-        changes.append(f"words.file={json.dumps(str(words))}")
-    loaded = load_settings(task, config=None if config is None else Path(config), changes=changes)
-    named = {"train": train, "dev": dev, "test": test}
-    parts = find_parts(
-        None if data is None else Path(data),
-        **{name: Path(path) for name, path in named.items() if path is not None},
+    file, written = _read_settings(settings, changes, config)
+    loaded, parts = open_task(
+        task, data=data, train=train, dev=dev, test=test, words=words, config=file, changes=written
     )
     return fit_task(
         loaded,
         parts,
-        out,
+        Path(loaded.kind) if out is None else out,
         elmo=ElmoChoice(name=None if model is None else str(model)),
+        accept=accept,
+        restart=restart,
+        device=device,
+    )
+
+
+def compare(
+    task: str,
+    out: PathLike | None = None,
+    *,
+    data: PathLike | None = None,
+    train: PathLike | None = None,
+    dev: PathLike | None = None,
+    test: PathLike | None = None,
+    model: PathLike | None = None,
+    words: PathLike | None = None,
+    variants: Sequence[str] = ("without", "input"),
+    shares: Sequence[float] = (100,),
+    seeds: int = 3,
+    settings: PathLike | Mapping[str, Any] | None = None,
+    changes: Changes = None,
+    accept: bool = False,
+    restart: bool = False,
+    device: str = "cpu",
+) -> "Comparison":
+    """Train a task with and without ELMo, over several seeds; like `elmore compare`.
+
+    `variants` are from: without, input, output, both, top, average, finetuned, domain. `shares` are
+    percentages of the training data. The other arguments are those of `fit`. The folder `out`, by
+    default `compare-TASK`, gets report.html and report.json. If the call is interrupted, repeat it
+    to resume. The result has `runs`, each with `variant`, `share`, `seed` and `scores`.
+
+    ```python
+    comparison = elmore.compare("sentiment", data="sst", seeds=5)
+    for run in comparison.runs:
+        print(run.variant, run.seed, run.scores["test"])
+    ```
+    """
+    from elmore.comparison.compare_task import compare_task, read_shares  # noqa: PLC0415
+    from elmore.tasks.fit.named_task import open_task  # noqa: PLC0415
+
+    file, written = _read_settings(settings, changes, None)
+    loaded, parts = open_task(
+        task, data=data, train=train, dev=dev, test=test, words=words, config=file, changes=written
+    )
+    return compare_task(
+        loaded,
+        parts,
+        Path(f"compare-{loaded.kind}" if out is None else out),
+        variants=_to_list(variants),
+        shares=read_shares(_to_list(shares)),
+        num_seeds=seeds,
+        command=f"elmore.compare({loaded.kind!r}, ...)",
+        model=None if model is None else str(model),
         accept=accept,
         restart=restart,
         device=device,
@@ -177,7 +327,13 @@ def fit(
 def load_task(
     folder: PathLike, *, model: PathLike | None = None, device: str = "cpu"
 ) -> "TaskModel":
-    """Load a task network that `fit` trained; `model` names its biLM if that has moved."""
+    """Load a task network that `fit` trained; `model` names its biLM if that has moved.
+
+    ```python
+    task = elmore.load_task("entities")
+    elmore.predict(task, ["John lives in Paris."])  # [['B-PER', 'O', 'O', 'B-LOC', 'O']]
+    ```
+    """
     from elmore.tasks.fit.folder import load_task_model  # noqa: PLC0415  brings torch
 
     return load_task_model(folder, elmo=None if model is None else str(model), device=device)
@@ -192,17 +348,78 @@ def predict(
 ) -> list[Any]:
     """Return the predictions of a trained task for some examples, in their order.
 
-    docs/guides/tasks.md lists what an example is in each task, such as a sentence for entities.
+    `folder` is what `fit` wrote, or what `load_task` returns. docs/guides/tasks.md lists what an
+    example is in each task, such as a sentence for entities.
+
+    ```python
+    elmore.predict("entities", ["John lives in Paris."])  # [['B-PER', 'O', 'O', 'B-LOC', 'O']]
+    ```
     """
+    from elmore.text.inputs import check_sentences  # noqa: PLC0415
+
+    given = check_sentences(examples, what="examples")
     loaded = (
         load_task(folder, model=model, device=device) if isinstance(folder, str | Path) else folder
     )
-    return [prediction for _, prediction in loaded.predict(examples)]
+    return [prediction for _, prediction in loaded.predict(given)]
+
+
+def _open_documents(
+    text: "PathLike | Corpus | Documents",
+    *,
+    form: "TextForm | str | None",
+    language: Language | str,
+) -> Documents:
+    """Return documents as they are, or those of a file or of a corpus's held-out part."""
+    from elmore.corpus.corpus import Corpus, open_corpus  # noqa: PLC0415  brings numpy
+    from elmore.text.documents import group_documents  # noqa: PLC0415
+    from elmore.text.inputs import check_sentences, open_input, parse_given  # noqa: PLC0415
+
+    if isinstance(text, str | Path) and Path(text).is_dir():
+        text = open_corpus(text)
+    if isinstance(text, Corpus):
+        return text.heldout.documents()
+    if not isinstance(text, str | Path):
+        return check_sentences(text, what="documents")
+    chosen = Language(read_choice("language", language, Language))
+    sentences = open_input(text, form=form, language=chosen, keeps_document_ends=True)
+    return group_documents(parse_given(sentence, language=chosen) for sentence in sentences)
+
+
+def _read_settings(
+    settings: PathLike | Mapping[str, Any] | None,
+    changes: Changes,
+    config: PathLike | None,
+    *,
+    default: str | None = None,
+) -> tuple[PathLike | None, list[str]]:
+    """Return the file of settings and the changes; a mapping changes the default settings."""
+    if config is not None:
+        warnings.warn(
+            "config= is now called settings=, and settings= is now called changes=",
+            DeprecationWarning,
+            stacklevel=3,
+        )
+        changes = {**(settings if isinstance(settings, Mapping) else {}), **(changes or {})}
+        settings = config
+    if isinstance(settings, Mapping):
+        changes = {**settings, **(changes or {})}
+        settings = default
+    return settings, _to_changes(changes)
 
 
 def _to_changes(settings: Mapping[str, Any] | None, *, prefix: str = "") -> list[str]:
     """Write settings as `--set` takes them, and check their form."""
+    if settings is not None and not isinstance(settings, Mapping):
+        raise ConfigError(
+            f"changes are {settings!r:.60}; give a dictionary such as {{'training.rows': 64}}"
+        )
     changes = [f"{prefix}{name}={json.dumps(value)}" for name, value in (settings or {}).items()]
     for change in changes:
         apply_change({}, change)
     return changes
+
+
+def _to_list(given: Any) -> list[Any]:
+    """Return a list of what was given, which may be a single one."""
+    return [given] if isinstance(given, str | Path | int | float) else list(given)

@@ -14,6 +14,7 @@ from elmore.cli import options
 from elmore.cli.display import show_status
 from elmore.config import StatePolicy
 from elmore.errors import DataError
+from elmore.text.documents import group_documents, limit_sentences
 from elmore.text.language import Language
 
 if TYPE_CHECKING:
@@ -153,35 +154,6 @@ def _open_corpus(folder: str, part: Part, *, by_source: bool) -> dict[str, Itera
         name: chain.from_iterable([*document, []] for document in source.documents())
         for name, source in (split_by_input(corpus, whole) if by_source else {"": whole}).items()
     }
-
-
-def limit_sentences(
-    sentences: Iterator[list[str]], *, max_tokens: int | None
-) -> Iterator[list[str]]:
-    """Yield sentences up to the one that reaches `max_tokens`, markers to predict included."""
-    num_tokens = 0
-    for sentence in sentences:
-        yield sentence
-        num_tokens += len(sentence) + bool(sentence)
-        if max_tokens is not None and num_tokens >= max_tokens:
-            return
-
-
-def group_documents(sentences: Iterator[list[str]], *, by_sentence: bool) -> Iterator[Document]:
-    """Yield documents, at whose ends there is an empty sentence; or every sentence by itself.
-
-    >>> list(group_documents(iter([["a"], ["b"], [], ["c"]]), by_sentence=False))
-    [[['a'], ['b']], [['c']]]
-    """
-    document: Document = []
-    for sentence in sentences:
-        if sentence:
-            document.append(sentence)
-        if document and (by_sentence or not sentence):
-            yield document
-            document = []
-    if document:
-        yield document
 
 
 def _measure(

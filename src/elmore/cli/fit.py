@@ -61,7 +61,13 @@ def fit(
         raise ConfigError("--without-elmo contradicts --model; give one of them")
     if without_elmo and any(change.strip().startswith("elmo.") for change in changes or []):
         raise ConfigError("--without-elmo contradicts --set elmo...; give one of them")
-    settings, parts = task_options.read_task(
+    from elmore.tasks.fit.elmo import ElmoChoice  # noqa: PLC0415  brings torch
+    from elmore.tasks.fit.fit import fit_task  # noqa: PLC0415
+    from elmore.tasks.fit.model import make_task  # noqa: PLC0415
+    from elmore.tasks.fit.named_task import open_task  # noqa: PLC0415
+    from elmore.tasks.fit.plan import REPORT  # noqa: PLC0415
+
+    settings, parts = open_task(
         task,
         data=data,
         train=train,
@@ -71,11 +77,6 @@ def fit(
         config=config,
         changes=[*(changes or []), *(["elmo.where=none"] if without_elmo else [])],
     )
-    from elmore.tasks.fit.elmo import ElmoChoice  # noqa: PLC0415  brings torch
-    from elmore.tasks.fit.fit import fit_task  # noqa: PLC0415
-    from elmore.tasks.fit.model import make_task  # noqa: PLC0415
-    from elmore.tasks.fit.plan import REPORT  # noqa: PLC0415
-
     folder = out or Path(settings.kind)
     display = FitDisplay(score_name=make_task(settings).main_score)
     was_done = not restart and (folder / REPORT).is_file()

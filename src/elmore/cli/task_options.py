@@ -1,17 +1,10 @@
-"""Options of the commands that train a task, and the settings and files that they name."""
+"""Options that the commands for tasks share."""
 
-import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
-
-from elmore.errors import ConfigError
-
-if TYPE_CHECKING:
-    from elmore.tasks.data.parts import Parts
-    from elmore.tasks.fit.settings import FitSettings
 
 OLD_MODEL_FLAG = "--elmo"
 
@@ -66,27 +59,3 @@ Accept = Annotated[
         "lines, another script than the biLM's.",
     ),
 ]
-
-
-def read_task(
-    task: str,
-    *,
-    data: Path | None,
-    train: Path | None,
-    dev: Path | None,
-    test: Path | None,
-    words: Path | None,
-    config: Path | None,
-    changes: list[str],
-) -> "tuple[FitSettings, Parts]":
-    """Return the settings and files that options name."""
-    from elmore.tasks.data.parts import find_parts  # noqa: PLC0415
-    from elmore.tasks.fit.settings import load_settings  # noqa: PLC0415  brings torch
-
-    if data is None and (train is None or dev is None):
-        missing = "--train" if dev else "--dev" if train else "data"
-        raise ConfigError(f"{missing} is missing; give a folder (--data), or --train and --dev")
-    if words is not None:
-        changes = [*changes, f"words.file={json.dumps(str(words))}"]
-    settings = load_settings(task, config=config, changes=changes)
-    return settings, find_parts(data, train=train, dev=dev, test=test)

@@ -17,7 +17,7 @@ import torch
 from elmore.config import Precision, StatePolicy, Store
 from elmore.embed.layer_choice import AVERAGE, Array, LayerChoice, Layers, Output
 from elmore.embed.progress import show_progress
-from elmore.errors import ConfigError, DataError, ModelError
+from elmore.errors import ConfigError, ModelError
 from elmore.jobs.device import move_model, read_device
 from elmore.model.packed_bilm import freeze
 from elmore.model.state import BiLMState, RowMemory
@@ -25,6 +25,7 @@ from elmore.read.engine import Engine
 from elmore.read.token_cache import TokenCache
 from elmore.read.windows import SentenceWindow, WindowedReading
 from elmore.settings import read_choice
+from elmore.text.inputs import check_sentences
 from elmore.text.language import Language
 from elmore.text.tokens import parse_sentence
 from elmore.weights.elmo_model import ElmoModel
@@ -269,7 +270,7 @@ class Embedder:
         self, sentences: Iterable[Sentence], *, layers: Layers | None = None, rows: int = 1
     ) -> Iterator[Array]:
         """Yield the arrays that `embed` would return, reading the input lazily."""
-        parsed = (self._parse(sentence) for sentence in refuse_string(sentences))
+        parsed = (self._parse(sentence) for sentence in check_sentences(sentences))
         windows = self._windows(parsed, layers=layers, rows=rows)
         return (vectors for window in windows for vectors in window.vectors)
 
@@ -447,7 +448,7 @@ class Embedder:
         """Return tokenized sentences, and whether a single one was given."""
         if isinstance(sentences, str):
             return [sentences.split() if tokenized else self._parse(sentences)], True
-        listed = list(refuse_string(sentences))
+        listed = list(check_sentences(sentences))
         if not tokenized:
             return [self._parse(sentence) for sentence in listed], False
         if listed and all(isinstance(token, str) for token in listed):
@@ -458,16 +459,6 @@ class Embedder:
 def _check_size(name: str, size: int, *, least: int) -> None:
     if not isinstance(size, int) or size < least:
         raise ConfigError(f"{name} is {size!r}; give an integer of at least {least}")
-
-
-def refuse_string(sentences: Iterable[Any]) -> Iterable[Any]:
-    """Raise an error unless the input is a collection of sentences."""
-    if isinstance(sentences, str | bytes) or not isinstance(sentences, Iterable):
-        raise DataError(
-            f"got {sentences!r:.40} where a list of sentences was expected; give a list of strings "
-            "or of token lists"
-        )
-    return sentences
 
 
 def _pool(vectors: Array, pool: Pool) -> Array:

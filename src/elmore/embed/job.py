@@ -2,7 +2,7 @@
 
 import time
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
@@ -16,7 +16,7 @@ from torch import Tensor
 
 from elmore.config import StatePolicy
 from elmore.embed.chunks import ChunkFolder, digest_tokens
-from elmore.embed.embedder import Embedder, refuse_string
+from elmore.embed.embedder import Embedder
 from elmore.embed.layer_choice import Layers
 from elmore.embed.vector_file import (
     SentenceVectors,
@@ -24,13 +24,12 @@ from elmore.embed.vector_file import (
     check_vector_path,
     write_vector_file,
 )
-from elmore.errors import ConfigError, DataError
+from elmore.errors import DataError
 from elmore.model.state import BiLMState
-from elmore.settings import read_choice
-from elmore.text.files import TextForm, read_text
+from elmore.text.files import TextForm
+from elmore.text.inputs import GivenSentence, open_input, parse_given
 from elmore.text.language import Language
 from elmore.text.line_sentences import NumberedSentence
-from elmore.text.tokens import parse_sentence
 
 # What a kill can cost: the work of this many bytes or seconds, whichever comes first.
 CHUNK_BYTES = 32 << 20
@@ -57,7 +56,7 @@ class JobReport:
 
 def embed_to_file(
     embedder: Embedder,
-    sentences: str | Path | Iterable[str | Sequence[str] | NumberedSentence],
+    sentences: str | Path | Iterable[GivenSentence],
     out: str | Path,
     *,
     form: TextForm | str | None = None,
@@ -77,14 +76,22 @@ def embed_to_file(
     If the call is interrupted, repeat it to resume: finished parts wait in `<out>.partial/`.
     `restart` deletes them. `on_progress` is called with the sentences and tokens done so far.
 
-    >>> embedder = elmore.load()  # doctest: +SKIP
-    >>> elmore.embed_to_file(embedder, "reviews.txt", "reviews.h5", form="lines")  # doctest: +SKIP
+    ```python
+    embedder = elmore.load()
+    elmore.embed_to_file(embedder, "reviews.txt", "reviews.h5", form="lines")
+    ```
     """
     out = Path(out)
     check_vector_path(out)
     # Not in the chunks: a resumed job reads its input again, so it finds the lines again.
     lines = array("q")
-    parsed = _parse(_open_input(sentences, form, embedder), embedder.language, lines=lines)
+    given = open_input(
+        sentences,
+        form=form,
+        language=embedder.language,
+        keeps_document_ends=embedder.state is StatePolicy.DOCUMENT,
+    )
+    parsed = _parse(given, embedder.language, lines=lines)
     header = describe_vectors(embedder, layers=layers, dtype=dtype)
     parts = out.with_name(f"{out.name}.partial")
     started = time.monotonic()
@@ -132,54 +139,16 @@ def embed_to_file(
     )
 
 
-def _open_input(
-    sentences: str | Path | Iterable[str | Sequence[str] | NumberedSentence],
-    form: TextForm | str | None,
-    embedder: Embedder,
-) -> Iterable[str | Sequence[str] | NumberedSentence]:
-    """Return the sentences of a list, or of the file at a path."""
-    if not isinstance(sentences, str | Path):
-        if form is not None:
-            raise ConfigError(
-                f"form is {form!r:.60}, but a list of sentences was given; give the path of a text "
-                "file, or leave form out"
-            )
-        return refuse_string(sentences)
-    path = Path(sentences)
-    if not _exists(path):
-        raise DataError(
-            f"there is no file {str(sentences)!r:.200}; give the path of a text file, or a list of "
-            "sentences"
-        )
-    return read_text(
-        path,
-        form=None if form is None else TextForm(read_choice("form", form, TextForm)),
-        language=embedder.language,
-        keeps_document_ends=embedder.state is StatePolicy.DOCUMENT,
-    )
-
-
-def _exists(path: Path) -> bool:
-    try:
-        return path.exists()
-    except (OSError, ValueError):  # a sentence may be too long for a path, or hold a NUL
-        return False
-
-
 def _parse(
-    sentences: Iterable[str | Sequence[str] | NumberedSentence],
+    sentences: Iterable[GivenSentence],
     language: Language,
     *,
     lines: "array[int]",
 ) -> Iterator[list[str]]:
     """Yield the tokens of each sentence, and append its line to `lines`."""
     for position, sentence in enumerate(sentences, start=1):
-        if isinstance(sentence, NumberedSentence):
-            lines.append(sentence.line)
-            yield sentence.tokens
-        else:
-            lines.append(position)
-            yield parse_sentence(sentence, language=language)
+        lines.append(sentence.line if isinstance(sentence, NumberedSentence) else position)
+        yield parse_given(sentence, language=language)
 
 
 def describe_vectors(

@@ -131,9 +131,10 @@ def read_vectors(path: str | Path) -> Iterator[SentenceVectors]:
     Each sentence has `tokens`, `vectors` and `line`, the line of the input that it starts on. Files
     of AllenNLP and bilm-tf can be read too.
 
-    >>> for sentence in read_vectors("vectors.h5"):  # doctest: +SKIP
-    ...     print(sentence.line, sentence.tokens, sentence.vectors.shape)
-    1 ['A', 'bank', '.'] (3, 512)
+    ```python
+    for sentence in elmore.read_vectors("vectors.h5"):
+        print(sentence.line, sentence.tokens, sentence.vectors.shape)
+    ```
     """
     path = _find_file(path)
     return _explain_read_errors(path, _find_format(path).read(path))

@@ -22,7 +22,7 @@ ROOT = libraries.ROOT
 # What a source package must have; the rest of a working copy is nobody's business.
 FILES = (
     *("ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "MANIFEST.in", "Makefile"),
-    *("NOTICE", "README.md", "mkdocs.yml", "pyproject.toml", "setup.py"),
+    *("NOTICE", "README.md", "README.zh-CN.md", "mkdocs.yml", "pyproject.toml", "setup.py"),
 )
 FOLDERS = (
     "LICENSES",

@@ -15,6 +15,7 @@ pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
+CHINESE = (ROOT / "README.zh-CN.md").read_text(encoding="utf-8")
 
 
 def test_the_demo_prints_what_the_readme_shows():
@@ -41,15 +42,22 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_the_commands_of_the_readme_run(folder, elmore_command):
-    commands = re.findall(r"^\$ elmore (.*)$", README, flags=re.MULTILINE)
+@pytest.mark.parametrize("readme", [README, CHINESE], ids=["english", "chinese"])
+def test_the_commands_of_the_readme_run(folder, elmore_command, readme):
+    commands = re.findall(r"^\$ elmore (.*)$", readme, flags=re.MULTILINE)
     assert len(commands) >= 6
     for command in commands:
         result = elmore_command(*shlex.split(command, comments=True))
         assert result.status == 0, result.err
 
 
+def test_the_readmes_lead_to_each_other_on_the_first_screen():
+    assert "[简体中文](README.zh-CN.md)" in README[:200]
+    assert "[English](README.md)" in CHINESE[:200]
+    assert "(docs/zh/quickstart.md)" in CHINESE[:200]
+
+
 def test_every_link_leads_somewhere():
-    for path in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]:
+    for path in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]:
         for target in re.findall(r"\]\(([^)#]+)[^)]*\)", path.read_text()):
             assert "://" in target or (path.parent / target).exists(), f"{path.name}: {target}"

@@ -73,6 +73,7 @@ def follow(folder: Path, block: Block) -> str | None:
         apply_diff(folder / block.title, block.text)
     elif block.title is not None:
         assert not (folder / block.title).exists(), f"{block.title} is not new"
+        (folder / block.title).parent.mkdir(exist_ok=True)
         (folder / block.title).write_text(block.text, encoding="utf-8")
     elif block.language == "console":
         for line in block.text.splitlines():
@@ -83,7 +84,7 @@ def follow(folder: Path, block: Block) -> str | None:
     return None
 
 
-@pytest.mark.parametrize("page", ["token-encoder.md", "vector-format.md"])
+@pytest.mark.parametrize("page", ["token-encoder.md", "task.md", "vector-format.md"])
 def test_a_page_followed_to_the_letter_works(repository, page):
     blocks = find_blocks(f"extend/{page}")
     printed = None

@@ -109,7 +109,7 @@ def test_mistakes_are_told_in_a_sentence_and_nothing_is_written(elmore_command, 
         ([*fit, *data, "-o", "data"], "has other files in it"),
         (
             [*fit, *data, "--without-elmo", *(f"--set={zero}=0" for zero in NOTHING)],
-            "the network has nothing to read",
+            "the network has no input",
         ),
     ):
         assert_refused(elmore_command(*arguments), told)

@@ -1,1 +1,1 @@
-"""What vectors in context are good for: tasks that show what a biLM knows of words."""
+"""NLP tasks with and without ELMo vectors: data, networks, training and scores."""

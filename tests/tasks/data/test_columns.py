@@ -138,7 +138,7 @@ def test_sentences_know_their_lines(tmp_path):
     path.write_text("EU x\n\nno y\nnot z\n")
     first, second = read_columns(path, column=2)
     assert (first.lines, second.lines) == ((1,), (3, 4))
-    assert second.name_place(1) == f"{path}, line 4"
+    assert second.name_position(1) == f"{path}, line 4"
 
 
 def test_a_blank_line_that_conllu_lost_is_named(tmp_path):

@@ -70,7 +70,7 @@ def test_a_kill_before_its_last_measurement_is_made_good(place, report):
 
 
 def test_a_model_without_a_softmax_is_refused_before_anything_is_written(place):
-    with pytest.raises(DataError, match=r"no softmax.*elmo.finetune_epochs = 0"):
+    with pytest.raises(DataError, match=r"no LM head.*elmo.finetune_epochs = 0"):
         place.fit("none", *CHANGES)
     assert not (place.folder / "none").exists()
 

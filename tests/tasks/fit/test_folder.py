@@ -62,18 +62,18 @@ def test_a_bilm_that_has_moved_can_be_named(place, tmp_path):
 
 def test_another_bilm_is_refused(place, tmp_path):
     tiny.model(seed=5).save_pretrained(tmp_path / "other")
-    with pytest.raises(ModelError, match=r"is not the one that .*elmo was fitted with"):
+    with pytest.raises(ModelError, match=r"is not the one that .*elmo was trained with"):
         load_task_model(place.folder / "elmo", elmo=str(tmp_path / "other"))
 
 
 def test_no_task_is_told(place, tmp_path):
-    with pytest.raises(ModelError, match=r"has no trained task .*; fit one with elmore fit"):
+    with pytest.raises(ModelError, match=r"has no trained task .*; train one with elmore fit"):
         load_task_model(tmp_path)
     with pytest.raises(ModelError, match="has no trained task"):
         load_task_model(tmp_path / "none")
     with pytest.raises(StoppedError):
         place.fit("begun", SHORT, observer=Watcher(stop_after=2))
-    with pytest.raises(ModelError, match=r"its training has not ended.*run the same elmore fit"):
+    with pytest.raises(ModelError, match=r"its training is not finished.*run the same elmore fit"):
         load_task_model(place.folder / "begun")
 
 
@@ -84,7 +84,7 @@ def test_a_missing_or_damaged_file_is_told(copy, name):
         (copy / name).unlink()
         if damage is not None:
             (copy / name).write_bytes(damage)
-        with pytest.raises(ModelError, match="fit it again") as caught:
+        with pytest.raises(ModelError, match="train it again") as caught:
             load_task_model(copy)
         assert "\n" not in str(caught.value)
         (copy / name).write_bytes(content)
@@ -135,7 +135,7 @@ def change_settings(folder: Path, change: Callable[[dict[str, Any]], object]) ->
 
 def test_a_label_that_comes_twice_is_refused(copy):
     change_settings(copy, lambda content: content["labels"].__setitem__(0, content["labels"][1]))
-    with pytest.raises(ModelError, match=r"the label 'A2' is listed twice.*fit it again"):
+    with pytest.raises(ModelError, match=r"the label 'A2' is listed twice.*train it again"):
         load_task_model(copy)
 
 

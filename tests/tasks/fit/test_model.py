@@ -73,7 +73,7 @@ def test_gold_is_not_looked_at_when_predicting(tmp_path):
 
 
 def test_a_network_with_nothing_to_read_is_refused(tmp_path):
-    with pytest.raises(ConfigError, match="nothing to read; give it words"):
+    with pytest.raises(ConfigError, match="the network has no input; give it words"):
         build(tmp_path, "words.dim=0", "characters.num_filters=0")
 
 

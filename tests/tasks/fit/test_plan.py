@@ -86,7 +86,7 @@ def test_a_checkpoint_that_does_not_fit_is_told(place, tmp_path):
     # As another version would have built it.
     path = place.folder / "words" / "plan.json"
     path.write_text(path.read_text().replace('"hidden_dim": 5', '"hidden_dim": 6'))
-    with pytest.raises(DataError, match=r"checkpoint .* of another network.*start over"):
+    with pytest.raises(DataError, match=r"checkpoint .* does not fit this network.*start over"):
         place.fit("words", *changes, "task.hidden_dim=6")
 
 

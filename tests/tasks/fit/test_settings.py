@@ -35,7 +35,7 @@ def test_settings_survive_json():
         ("elmo.rate_decay=0.5", "elmo.rate_decay is 0.5; give a number of at least 1"),
         ("elmo.penalty=-1", "elmo.penalty is -1; give a number of at least 0"),
         ("training.share=0", "training.share is 0; give a number above 0"),
-        ("training.share=1.5", "training.share is 1.5; give a part of 1"),
+        ("training.share=1.5", "training.share is 1.5; give a share from 0 to 1"),
         ("training.batch_size=0", "training.batch_size is 0"),
         ("training.learning_rate=nan", "learning_rate"),
         ("training.max_examples=0", "training.max_examples is 0"),
@@ -68,7 +68,7 @@ def test_the_file_is_blamed_for_what_it_says(tmp_path):
     with pytest.raises(ConfigError, match=r"cannot read .*none.toml"):
         load_settings("tags", config=tmp_path / "none.toml")
     path.write_text('kind = "roles"\n')
-    with pytest.raises(ConfigError, match="settings of 'roles', not of 'tags'"):
+    with pytest.raises(ConfigError, match="settings are for the task 'roles', not 'tags'"):
         load_settings("tags", config=path)
 
 
@@ -79,14 +79,16 @@ def test_changes_are_checked_together():
 
 def test_a_path_is_whole_wherever_it_was_given(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    settings = load_settings("tags", changes=["words.file=glove.txt"]).with_whole_paths()
+    settings = load_settings("tags", changes=["words.file=glove.txt"]).with_absolute_paths()
     assert settings.words.file == str(tmp_path / "glove.txt")
-    assert load_settings("tags").with_whole_paths().words.file is None
+    assert load_settings("tags").with_absolute_paths().words.file is None
 
 
 @pytest.mark.parametrize("kind", sorted(KINDS))
 def test_a_file_of_another_task_is_refused(kind):
     assert load_settings(kind).kind == kind
     other = "tags" if kind != "tags" else "texts"
-    with pytest.raises(ConfigError, match=f"these are settings of '{other}', not of '{kind}'"):
+    with pytest.raises(
+        ConfigError, match=f"these settings are for the task '{other}', not '{kind}'"
+    ):
         load_settings(kind, config=TASK_CONFIGS / f"{other}.toml")

@@ -12,7 +12,9 @@ def guess_scheme(sentences, name="the corpus"):
     for number, tags in enumerate(sentences, start=1):
         guess.add(
             tags,
-            name_place=lambda token, number=number: f"{name}, sentence {number}, token {token + 1}",
+            name_position=lambda token, number=number: (
+                f"{name}, sentence {number}, token {token + 1}"
+            ),
         )
     return guess.find_best(name=name)
 

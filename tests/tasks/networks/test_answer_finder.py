@@ -143,7 +143,7 @@ def test_predictions_do_not_know_what_is_right():
     assert network.predict(make_batch(PASSAGES, QUESTIONS)) == network.predict(
         make_batch(PASSAGES, QUESTIONS, spans=SPANS)
     )
-    with pytest.raises(ValueError, match="needs gold spans"):
+    with pytest.raises(ValueError, match="prepared without gold spans"):
         network.loss(make_batch(PASSAGES, QUESTIONS))
 
 

@@ -160,5 +160,5 @@ def test_where_all_is_forbidden_there_is_an_answer_yet():
 
 
 def test_rules_for_other_labels_are_refused():
-    with pytest.raises(ValueError, match="wanted rules for 4 labels, got 5"):
+    with pytest.raises(ValueError, match="expected rules for 4 labels, got 5"):
         CRF(num_labels=4, rules=make_rules())

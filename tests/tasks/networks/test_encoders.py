@@ -7,9 +7,9 @@ from torch.testing import assert_close
 from elmore.tasks.networks.encoders import (
     BiLSTM,
     SentenceDropout,
-    find_turned_places,
-    start_lstm,
-    turn,
+    find_reversed_positions,
+    init_lstm,
+    reverse,
 )
 
 LENGTHS = torch.tensor([2, 5, 1])
@@ -45,11 +45,11 @@ def test_both_directions_read_to_the_end():
     assert x.grad[1, 4].any()
 
 
-def test_sentences_are_turned_by_their_own_length():
-    turned = find_turned_places(torch.tensor([2, 3, 1]), 4)
-    assert turned.tolist() == [[1, 0, 2, 3], [2, 1, 0, 3], [0, 1, 2, 3]]
+def test_sentences_are_reversed_by_their_own_length():
+    positions = find_reversed_positions(torch.tensor([2, 3, 1]), 4)
+    assert positions.tolist() == [[1, 0, 2, 3], [2, 1, 0, 3], [0, 1, 2, 3]]
     x = torch.randn(3, 4, 2)
-    assert torch.equal(turn(turn(x, turned), turned), x)
+    assert torch.equal(reverse(reverse(x, positions), positions), x)
 
 
 def test_gradients_reach_all_weights():
@@ -83,7 +83,7 @@ def test_dropout_is_for_training_only_and_between_layers():
 
 def test_a_start_forgets_nothing_and_keeps_lengths():
     lstm = nn.LSTM(4, 3, bidirectional=True, batch_first=True)
-    start_lstm(lstm)
+    init_lstm(lstm)
     for suffix in ("l0", "l0_reverse"):
         bias = getattr(lstm, f"bias_ih_{suffix}") + getattr(lstm, f"bias_hh_{suffix}")
         assert bias.tolist() == [0.0] * 3 + [1.0] * 3 + [0.0] * 6

@@ -18,7 +18,7 @@ from elmore.tasks.networks.span_ranker import (
     SpanRanker,
     cut_window,
     link_spans,
-    mark_right,
+    mark_correct,
 )
 from elmore.tasks.networks.spans import Spans
 from elmore.tasks.task import TaskBatch
@@ -191,14 +191,14 @@ def test_right_are_antecedents_of_the_same_cluster_or_else_the_dummy():
         mentions=torch.tensor([[0, 1], [6, 7], [6, 7], [4, 5], [4, 6], [0, 1], [2, 3]]),
         clusters=torch.tensor([0, 0, 1, 1, 0, 0, 2]),
     )
-    assert mark_right(ranking, features).int().tolist() == [
+    assert mark_correct(ranking, features).int().tolist() == [
         [1, 0, 0],
         [1, 0, 0],
         [1, 0, 0],
         [0, 1, 1],
     ]
-    with pytest.raises(ValueError, match="prepare the batch with gold"):
-        mark_right(ranking, DocumentFeatures(speakers=features.speakers))
+    with pytest.raises(ValueError, match="prepared without gold mentions"):
+        mark_correct(ranking, DocumentFeatures(speakers=features.speakers))
 
 
 def pad(batch, *, num_columns):

@@ -49,10 +49,10 @@ def test_scores_forbid_by_minus_infinity_and_allow_by_0():
 
 @pytest.mark.parametrize("label", ["E-PER", "PER", "", "BI-PER", "b-PER"])
 def test_labels_of_another_scheme_are_named(label):
-    with pytest.raises(DataError, match=f"{label!r} cannot be in the scheme iob2; wanted O, or"):
+    with pytest.raises(DataError, match=f"{label!r} is invalid in the scheme iob2; use O, or"):
         find_transitions(["O", label], scheme=TagScheme.IOB2)
 
 
 def test_iob1_has_no_such_rules():
-    with pytest.raises(ValueError, match="wanted one of iob2, bioes, bilou, got iob1"):
+    with pytest.raises(ValueError, match="expected one of iob2, bioes, bilou, got iob1"):
         find_transitions(["O"], scheme=TagScheme.IOB1)

@@ -43,7 +43,7 @@ class TaggedSentence:
     lines: tuple[int, ...] = field(default=(), compare=False)
     """The lines of the tokens, from 1; empty if the sentence is not from a file."""
 
-    def name_place(self, token: int) -> str:
+    def name_position(self, token: int) -> str:
         """Return the file and line of a token, for messages."""
         if not self.lines:
             return f"token {token + 1}"

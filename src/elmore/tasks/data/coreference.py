@@ -73,7 +73,7 @@ def read_documents(path: Path, *, reads_clusters: bool = True) -> Iterator[Clust
     """Yield a file's documents; its name (.conllu) and its columns determine the format.
 
     OntoGUM's three columns have no sentence boundaries; its CoNLL-U has them, and speakers too.
-    Without `reads_clusters` the clusters are empty and brackets are ignored, whatever their form,
+    Without `reads_clusters` the clusters are empty and brackets of any form are ignored,
     such as the more detailed ones in GUM's own CoNLL-U.
     """
     is_conllu = has_suffix(path, ".conllu")

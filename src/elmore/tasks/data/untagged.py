@@ -10,7 +10,7 @@ from elmore.tasks.data.lines import has_suffix, read_lines, refuse_none
 from elmore.text.files import TextForm, read_sentences
 from elmore.text.language import Language
 
-# The lines of a text may have the same number of tokens by chance, but hardly this many lines, and
+# By chance, a few lines of a text may have the same number of tokens, but not this many, and
 # they rarely have tabs or end in tags.
 _LINES_LOOKED_AT, _MIN_LINES = 20, 3
 

@@ -1,1 +1,1 @@
-"""Train a task network with or without ELMo vectors, keep it, use it, compare."""
+"""Train a task network with or without ELMo vectors, resume, save and load it."""

@@ -1,4 +1,4 @@
-"""The examples of a task, read once and kept on disk."""
+"""The examples of a task, read once and stored on disk."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ Store = ExampleStore[Any]
 
 @dataclass(frozen=True, kw_only=True)
 class TaskData:
-    """Examples to learn from, to choose weights by, and to be scored on."""
+    """The examples of each part: training, early stopping, and a final score."""
 
     train: Store
     dev: Store
@@ -24,7 +24,7 @@ class TaskData:
 
     @property
     def parts(self) -> dict[str, Store]:
-        """What there is, by name."""
+        """The parts that exist, by name."""
         named = {"train": self.train, "dev": self.dev, "test": self.test}
         return {name: store for name, store in named.items() if store is not None}
 
@@ -32,7 +32,7 @@ class TaskData:
 def read_data(
     task: Task, parts: Parts, *, on_stage: Callable[[str], None] = lambda _text: None
 ) -> TaskData:
-    """Read all files of a task; what is wrong with any of them is known before training begins."""
+    """Read all files of a task, so that errors in any of them are raised before training starts."""
     on_stage("reading the data")
     return TaskData(
         train=read_files(task, task.read_training, parts.train),
@@ -42,16 +42,16 @@ def read_data(
 
 
 def read_files(task: Task, read: Callable[[Path], Iterator[Any]], files: Files) -> Store:
-    """Read files one after another; each may leave all its examples out, but not all files."""
+    """Read the files of a part; one file may yield no examples, but not all of them."""
     examples = chain.from_iterable(map(read, files))
     complaint = (
-        f"{files[0]}{' and the others' if len(files) > 1 else ''}: the settings of the task "
-        f"{task.name} leave no example; change them (--set), or give other files"
+        f"{files[0]}{' and the other files' if len(files) > 1 else ''}: no examples are left with "
+        f"these settings of the task {task.name}; change them (--set), or give other files"
     )
     return ExampleStore(refuse_none(examples, complaint=complaint), count_tokens=task.count_tokens)
 
 
 def find_sentences(task: Task, examples: Iterable[Any]) -> Iterator[Sequence[str]]:
-    """Yield the sentences of examples, of all their roles."""
+    """Yield the sentences of examples, in all their roles."""
     for example in examples:
         yield from chain.from_iterable(task.find_sentences([example]))

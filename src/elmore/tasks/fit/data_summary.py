@@ -1,4 +1,4 @@
-"""What was read of a task's data: examples, tokens, labels with their counts, the tag scheme."""
+"""A summary of a task's data: numbers of examples, tokens and labels, and the tag scheme."""
 
 import warnings
 from collections import Counter
@@ -17,7 +17,7 @@ _LABEL_CHARS = 30
 
 @dataclass(frozen=True, kw_only=True)
 class PartSummary:
-    """What one part of the data has."""
+    """The size and labels of one part of the data."""
 
     num_examples: int
     num_tokens: int
@@ -26,14 +26,14 @@ class PartSummary:
 
 @dataclass(frozen=True, kw_only=True)
 class DataSummary:
-    """What there is to learn from and to be scored on."""
+    """The summaries of all parts."""
 
     parts: dict[str, PartSummary]
     scheme: TagScheme | None
-    """In which the training data writes spans; None if it has none, or none that can be told."""
+    """The tag scheme of the training data; None if it has no spans, or the scheme is unclear."""
 
     def describe(self) -> str:
-        """Return a line of sizes, and one of the training labels if there are any."""
+        """Return one line with sizes, and one with the training labels if there are any."""
         lines = "; ".join(
             f"{name}: {count(part.num_examples, 'example')}, {count(part.num_tokens, 'token')}"
             for name, part in self.parts.items()
@@ -51,7 +51,7 @@ class DataSummary:
 
 
 def summarize_data(task: Task, data: TaskData) -> DataSummary:
-    """Count what the parts have."""
+    """Count examples, tokens and labels of all parts."""
     return DataSummary(
         parts={name: _summarize_part(task, store) for name, store in data.parts.items()},
         scheme=_find_scheme(task, data.train),
@@ -68,10 +68,10 @@ def _summarize_part(task: Task, examples: Store) -> PartSummary:
 
 def _find_scheme(task: Task, examples: Store) -> TagScheme | None:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DataWarning)  # the training finds labels too, and warns
+        warnings.simplefilter("ignore", DataWarning)  # the training gives the same warnings
         try:
             labels = task.find_labels(iter(examples))
-        except DataError:  # which the training raises, too
+        except DataError:  # the training raises it too
             return None
     return TagScheme(labels[0]) if labels and labels[0] in list(TagScheme) else None
 

@@ -1,4 +1,4 @@
-"""Let a biLM read a task's text as a language model first: the paper's domain transfer."""
+"""Fine-tune the biLM as a language model on a task's text: the paper's domain transfer."""
 
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -18,7 +18,7 @@ from elmore.lm.run import MODEL
 from elmore.text.files import TextForm
 from elmore.text.vocabulary import write_entries
 
-# As the command `elmore finetune`: gentler than training from nothing.
+# As in the command `elmore finetune`: smaller steps than in training from scratch.
 ROWS, LEARNING_RATE = 32, 0.001
 ABOUT = "about.json"
 _WHITESPACE = re.compile(r"[\t\r\n]")
@@ -26,21 +26,21 @@ _WHITESPACE = re.compile(r"[\t\r\n]")
 
 @dataclass(frozen=True, kw_only=True)
 class DomainModel:
-    """A biLM that knows a task's text, and how well it predicts the development text."""
+    """A biLM fine-tuned on a task's text, and its perplexity on the dev text."""
 
     folder: Path
-    perplexity: dict[str, float]  # before and after, in the words it had before
+    perplexity: dict[str, float]  # before and after, with the same vocabulary
 
 
 @dataclass(frozen=True, kw_only=True)
 class DomainText:
-    """What is read, as often as it is asked for; nothing is learned from `dev`."""
+    """Functions that read the text, possibly several times; `dev` is not trained on."""
 
     train: Callable[[], Iterable[Sequence[str]]]
     dev: Callable[[], Iterable[Sequence[str]]]
 
     def digest(self) -> str:
-        """Return what tells this text from others."""
+        """Return a hash of the text."""
         hashed = blake2b(digest_size=16)
         for read in (self.train, self.dev):
             for sentence in read():
@@ -50,13 +50,13 @@ class DomainText:
 
 
 def check_start(source: str | None, folder: Path | None) -> None:
-    """Refuse a biLM that cannot be fine-tuned, unless it was already, in `folder`."""
+    """Refuse a biLM that cannot be fine-tuned, unless `folder` has it fine-tuned already."""
     if folder is None or _find_finished(folder / "run") is None:
         _load(source)
 
 
 def check_text(folder: Path, text: DomainText, *, elmo: str) -> None:
-    """Refuse what was made of another biLM or text, where trainings share a folder."""
+    """Refuse a folder, which trainings may share, of another biLM or another text."""
     if (folder / ABOUT).is_file():
         changes = find_changes(read_json(folder / ABOUT), _describe(text, elmo=elmo))
         if changes:
@@ -77,9 +77,9 @@ def transfer(
     epochs: float,
     device: str = "cpu",
 ) -> DomainModel:
-    """Fine-tune a biLM on training sentences in `folder`, unless that was done before.
+    """Fine-tune a biLM on the training text in `folder`, unless that is already done.
 
-    `elmo` is the fingerprint of the one to start from.
+    `elmo` is the fingerprint of the biLM before fine-tuning.
     """
     check_text(folder, text, elmo=elmo)
     run = folder / "run"
@@ -115,7 +115,7 @@ def transfer(
 
 
 def _find_finished(run: Path) -> DomainModel | None:
-    """Return what a run came to; a report without perplexities is of one that was killed."""
+    """Return the result of a finished run; None if its report has no perplexities yet."""
     if not (run / REPORT).is_file():
         return None
     found = read_json(run / REPORT).get("perplexity")
@@ -134,20 +134,22 @@ def _load(source: str | None) -> StartingPoint:
     start = load_start(source)
     if not start.words:
         raise DataError(
-            "this model has no softmax, so that it cannot be fine-tuned on the task's text; "
-            "choose one that has, or set elmo.finetune_epochs = 0"
+            "this model has no LM head, so it cannot be fine-tuned on the task's text; choose one "
+            "that has, or set elmo.finetune_epochs = 0"
         )
     return start
 
 
 def _write(path: Path, sentences: Iterable[Sequence[str]]) -> None:
-    """Write each distinct sentence once: several questions share a text."""
-    seen: set[bytes] = set()  # digests take less memory than a large task's text
+    """Write each distinct sentence once; several questions may share a passage."""
+    seen: set[bytes] = set()  # hashes take less memory than the text of a large task
     with replace_file(path) as temporary, temporary.open("w", encoding="utf-8") as file:
         for sentence in sentences:
-            # Tokens with a space in them are rare; without a tab they would be cut there.
+            # Tabs, because a token may contain a space.
             line = "\t".join(_WHITESPACE.sub(" ", token) for token in sentence)
-            line = line.encode(errors="ignore").decode()  # lone surrogates, which UTF-8 has not
+            line = line.encode(
+                errors="ignore"
+            ).decode()  # drop lone surrogates, which UTF-8 cannot encode
             digest = blake2b(line.encode(), digest_size=16).digest()
             if digest not in seen:
                 seen.add(digest)

@@ -1,4 +1,4 @@
-"""Where a training's layers come from: no biLM, one that is frozen, or one that learns."""
+"""The source of a training's ELMo layers: none, a frozen biLM, or one that is trained too."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -26,32 +26,32 @@ from elmore.weights.seen_characters import find_seen_characters
 
 @dataclass(frozen=True, kw_only=True)
 class ElmoChoice:
-    """Which biLM, and where its layers are kept."""
+    """The biLM to use, and where its layers are cached."""
 
-    name: str | None = None  # a path or hub id; None is the model that comes with elmore
-    cache: LayerCache | None = None  # None: the usual place
+    name: str | None = None  # a path or hub id; None for the model that comes with elmore
+    cache: LayerCache | None = None  # None for the default folder
     domain: Path | None = None
-    """Where a biLM that reads the task's text first is kept; trainings may share it."""
+    """The folder of a biLM that is fine-tuned on the task's text; trainings can share it."""
     renews_domain: bool = False
-    """Fine-tune that one anew, if a training begins anew."""
+    """With --restart, fine-tune the biLM again."""
 
     @property
     def source(self) -> str | None:
-        """The name, whole if it is a path, so that it means the same in any working folder."""
+        """The name; if it is a path, as an absolute one, valid in any working directory."""
         try:
             path = Path(self.name or "").expanduser()
             return str(path.resolve()) if self.name and path.exists() else self.name
-        except (OSError, RuntimeError):  # a name too long, or the home of nobody
+        except (OSError, RuntimeError):  # the name is too long, or ~user does not exist
             return self.name
 
     @property
     def fingerprint(self) -> str:
-        """Of the biLM as it is now: another may come to have its name."""
+        """A hash of the biLM; the name alone does not identify it."""
         return self._facts[0]
 
     @property
     def seen_characters(self) -> frozenset[str] | None:
-        """Those that the biLM can have learned from; None if that is not known."""
+        """The characters in the biLM's training data; None if they are unknown."""
         return self._facts[1]
 
     @cached_property
@@ -60,18 +60,18 @@ class ElmoChoice:
         return model.fingerprint(), find_seen_characters(model, self.source)
 
     def find_seen_characters(self, settings: ElmoSettings) -> frozenset[str] | None:
-        """Return the characters that the biLM knows, if settings use it and that is known."""
+        """Return the biLM's `seen_characters`; None if the settings use no biLM."""
         return None if settings.where is ElmoPlace.NONE else self.seen_characters
 
     def describe(self, settings: ElmoSettings) -> dict[str, Any] | None:
-        """Return what makes one training another."""
+        """Return what identifies the biLM in a training's plan; None if it is not used."""
         if settings.where is ElmoPlace.NONE:
             return None
         return {"name": self.source, "fingerprint": self.fingerprint}
 
 
 class LayerOpener:
-    """Opens the layers of one training; afterwards it knows which biLM they are of."""
+    """Provides the layers of one training; afterwards `source` names the biLM they are from."""
 
     def __init__(
         self,
@@ -86,21 +86,21 @@ class LayerOpener:
         self.choice = choice
         self.folder = folder
         self.observer = observer
-        self.device = torch.device(device)  # of the biLM: where it computes layers, or learns
+        self.device = torch.device(device)  # of the biLM
         self.source: ElmoSource | None = None
         self.perplexity: dict[str, float] | None = None
         self._elmo: ElmoModel | None = None
 
     @property
     def domain(self) -> Path:
-        """Where a biLM that read the task's text is kept; of each number of epochs another."""
+        """The folder of the biLM fine-tuned on the task's text; one per number of epochs."""
         parent = self.choice.domain or self.folder / DOMAIN
         return parent / f"{self.settings.finetune_epochs:g}-epochs"
 
     def check(self, *, is_cleared: bool = False) -> None:
-        """Find out whether the biLM can be used, before anything is written.
+        """Check that the biLM can be used, before anything is written.
 
-        `is_cleared` says that what was fine-tuned before will be removed.
+        With `is_cleared`, a biLM that was fine-tuned earlier will be removed.
         """
         if self.settings.where is ElmoPlace.NONE:
             return
@@ -111,14 +111,14 @@ class LayerOpener:
             self._elmo = load_model(self.choice.source)
 
     def check_text(self, task: Task, data: TaskData) -> None:
-        """Find out whether a biLM that read the task's text read this one."""
+        """Check that a biLM that was fine-tuned earlier was fine-tuned on this text."""
         if self.settings.where is not ElmoPlace.NONE and self.settings.finetune_epochs:
             check_text(self.domain, self._read_text(task, data), elmo=self.choice.fingerprint)
 
     def open(
         self, task: Task, data: TaskData, *, chosen: Sequence[int] | None = None
     ) -> LayerSource | None:
-        """Return the layers of all sentences of the data; of training, of the examples `chosen`."""
+        """Return the layers of all sentences; of the training examples, only those `chosen`."""
         if self.settings.where is ElmoPlace.NONE:
             return None
         name, elmo = self.choice.source, self._elmo
@@ -158,7 +158,7 @@ class LayerOpener:
         return domain.folder
 
     def _read_text(self, task: Task, data: TaskData) -> DomainText:
-        """Return all of the training text, whatever share of its labels is learned from."""
+        """Return the text of all training examples, even if only a share of them is used."""
         return DomainText(
             train=lambda: find_sentences(task, data.train),
             dev=lambda: find_sentences(task, data.dev),

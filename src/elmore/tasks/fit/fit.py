@@ -1,4 +1,4 @@
-"""From files to a trained task network: read, prepare, train, score, keep."""
+"""From files to a trained task network: read, check, train, score, save."""
 
 import shutil
 import warnings
@@ -46,34 +46,36 @@ from elmore.tasks.task import Labels, Scores, Task
 
 @dataclass(frozen=True, kw_only=True)
 class FitReport:
-    """What came of a training."""
+    """The result of a training."""
 
     kind: str
     main_score: str
-    scores: dict[str, Scores]  # of dev, and of test if there is one
+    scores: dict[str, Scores]  # by part: dev, and test if there is one
     num_examples: dict[str, int]
     curve: list[EpochResult]
     best_epoch: int
     seconds: float
     num_parameters: int
-    layer_shares: dict[str, list[float]]  # by the place of a mix: below, above
+    layer_shares: dict[str, list[float]]  # by mix: below, above
     scale: dict[str, float]
-    perplexity: dict[str, float] | None = None  # before and after the biLM read the task's text
+    perplexity: dict[str, float] | None = (
+        None  # of the biLM, before and after fine-tuning on the task's text
+    )
     constant_scores: dict[str, float] = field(default_factory=dict)
-    """By part, the best main score of one prediction for everything; none in old reports."""
+    """By part, the best main score of a constant prediction; empty in old reports."""
 
     def has_learned(self, part: str) -> bool:
-        """Tell whether it scores better than one prediction for everything; if unknown, yes."""
+        """Return whether the network beats a constant prediction; True if that is unknown."""
         score = self.scores[part][self.main_score]
         return is_above_constant(score, self.constant_scores.get(part)) is not False
 
     def to_json(self) -> dict[str, Any]:
-        """Return what `from_json` reads."""
+        """Return the report for JSON; `from_json` reads it back."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> "FitReport":
-        """Read what `to_json` gave."""
+        """Read what `to_json` returned."""
         return cls(**{**values, "curve": [EpochResult(**point) for point in values["curve"]]})
 
 
@@ -89,21 +91,21 @@ def fit_task(
     accept: bool = False,
     device: str = "cpu",
 ) -> FitReport:
-    """Train a task network in `folder`, or resume; if it is trained already, return its report.
+    """Train a task network in `folder`, or resume; if it is already trained, return its report.
 
-    Data that looks wrong, such as typos among labels, is an `ImplausibleDataError` unless
-    `accept`. `data` is what `parts` hold, where a caller has read and checked it already.
+    Data that looks wrong, such as typos in labels, raises an `ImplausibleDataError` unless
+    `accept`. `data` has the examples of `parts` if the caller has already read and checked them.
     """
     refuse_broken_links(Path(folder))
-    folder = Path(folder).resolve()  # what is kept must be found from any place
-    settings = settings.with_whole_paths()
+    folder = Path(folder).resolve()  # stored paths must be valid in any working directory
+    settings = settings.with_absolute_paths()
     observer = observer or FitObserver()
     elmo = elmo or ElmoChoice()
     plan = make_plan(settings, parts, elmo=elmo.describe(settings.elmo))
     with TRAINING.hold(folder):
-        if not restart and (finished := _go_on(folder, plan)) is not None:
+        if not restart and (finished := _find_finished(folder, plan)) is not None:
             return finished
-        # Whoever uses the library keeps their own random numbers.
+        # The caller's random state is restored afterwards.
         with torch.random.fork_rng(devices=[]):
             prepared = _prepare(
                 settings,
@@ -116,7 +118,7 @@ def fit_task(
                 restart=restart,
                 accept=accept,
             )
-            # All that a user may have got wrong is known: now something is written, or removed.
+            # All input has been checked; only now is anything written or removed.
             if restart:
                 TRAINING.clear(folder)
                 if elmo.renews_domain and settings.elmo.finetune_epochs:
@@ -127,11 +129,11 @@ def fit_task(
 
 @dataclass(frozen=True, kw_only=True)
 class _Prepared:
-    """A training that can begin."""
+    """Everything that a training needs."""
 
     task: Task
     data: TaskData
-    chosen: list[int]  # of the training examples
+    chosen: list[int]  # indices of training examples
     labels: Labels
     words: ChosenWords
     opener: LayerOpener
@@ -151,13 +153,13 @@ def _prepare(
     restart: bool,
     accept: bool,
 ) -> _Prepared:
-    """Read all that a training needs; nothing is written."""
+    """Read and check everything that a training needs; nothing is written."""
     checked_device = read_device(device)
     task = make_task(settings)
     opener = LayerOpener(
         settings.elmo, elmo, folder=folder, observer=observer, device=checked_device
     )
-    # A biLM that read the task's text in this very folder goes with the rest.
+    # A biLM fine-tuned in this folder is removed with the rest of it.
     is_cleared = restart and (elmo.domain is None or elmo.renews_domain)
     opener.check(is_cleared=is_cleared)
     is_checked = data is not None
@@ -169,12 +171,12 @@ def _prepare(
         len(data.train), share=training.share, most=training.max_examples, seed=training.seed
     )
     labels = task.find_labels(_pick(data, chosen))
-    if len(chosen) == len(data.train):  # of a part, some labels are missing
+    if len(chosen) == len(data.train):  # otherwise some labels are missing
         _warn_of_unknown_labels(task, data, labels)
     observer.on_stage("choosing words")
     torch.manual_seed(training.seed)
     words = find_words(settings, find_sentences(task, _pick(data, chosen)))
-    if not is_checked:  # last, so that what it shows stands right above the training
+    if not is_checked:  # last, so that its messages are right above the training progress
         check_data(
             task,
             data,
@@ -195,10 +197,10 @@ def _prepare(
 
 
 def _choose_embedded(settings: FitSettings, data: TaskData) -> list[int] | None:
-    """Return the examples whose layers are computed; None for all.
+    """Return the training examples whose layers are computed and cached; None for all.
 
-    Trainings on several shares have them in common. Of many examples, those are left out that no
-    share can have.
+    Trainings on different shares of the data use the same cache file, so it has the examples of
+    the largest share.
     """
     training = settings.training
     if training.max_examples is None:
@@ -210,14 +212,14 @@ def _warn_of_unknown_labels(task: Task, data: TaskData, labels: Labels) -> None:
     for name in ("dev", "test"):
         try:
             found = task.find_labels(iter(data.parts.get(name, ())))
-        except DataError:  # which is about learning from them
+        except DataError:  # about training on them, which is not planned
             continue
-        # In how they write spans, parts may differ.
+        # Parts may use different tag schemes.
         unknown = [label for label in found if label not in (*labels, *TagScheme)]
         if unknown:
             shown = ", ".join(map(shorten, unknown[:5])) + (", ..." if len(unknown) > 5 else "")
             warnings.warn(
-                f"{name} has labels that training has not: {shown}; they can never be right",
+                f"{name} has labels that do not occur in training and cannot be predicted: {shown}",
                 DataWarning,
                 stacklevel=2,
             )
@@ -232,7 +234,7 @@ def _train(
 ) -> FitReport:
     data, opener = prepared.data, prepared.opener
     layers = opener.open(prepared.task, data, chosen=_choose_embedded(settings, data))
-    # Whatever was drawn for the biLM, the network begins with the same numbers.
+    # So that the initial weights do not depend on random numbers drawn for the biLM.
     torch.set_rng_state(prepared.random_state)
     training_sentences = find_sentences(prepared.task, _pick(data, prepared.chosen))
     model = TaskModel(
@@ -277,21 +279,21 @@ def _describe(
         best_epoch=progress.best_epoch,
         seconds=progress.seconds,
         num_parameters=model.num_parameters,
-        layer_shares={place: mix.shares for place, mix in model.mixes.items()},
-        scale={place: mix.mix.scale.item() for place, mix in model.mixes.items()},
+        layer_shares={name: mix.shares for name, mix in model.mixes.items()},
+        scale={name: mix.mix.scale.item() for name, mix in model.mixes.items()},
         perplexity=opener.perplexity,
         constant_scores={name: model.task.score_constant(data.parts[name]) for name in scores},
     )
 
 
-def _go_on(folder: Path, plan: Plan) -> FitReport | None:
-    """Check that the folder is of this training; return its result if it is finished."""
+def _find_finished(folder: Path, plan: Plan) -> FitReport | None:
+    """Return the report of a finished training; refuse a folder of a different training."""
     if not (folder / PLAN).is_file():
         return None
     check_plan(folder, plan)
     if not (folder / REPORT).is_file():
         return None
-    remove_leftovers(folder)  # of a process that was killed at the very end
+    remove_leftovers(folder)  # of a process that was killed just before the end
     try:
         return FitReport.from_json(read_json(folder / REPORT))
     except (KeyError, TypeError) as error:

@@ -1,8 +1,8 @@
-"""A trained task network as a folder: settings, words, labels and weights; no pickles.
+"""Save a trained task network as a folder, and load it: settings, words, labels and weights.
 
-settings.json, words.txt, weights.safetensors; elmo/ if the biLM learned with the task, domain/ if
-it read the task's text before. Any other biLM is named only, and its hash kept: one that is not the
-same would give other vectors.
+The files are settings.json, words.txt and weights.safetensors (no pickles). A biLM that was trained
+with the task is saved in elmo/, one that was fine-tuned on the task's text in domain/. Any other
+biLM is stored as its name and hash, because a different one would give different vectors.
 """
 
 from collections import Counter
@@ -39,7 +39,7 @@ FORMAT = 1
 SETTINGS, WORDS, WEIGHTS = "settings.json", "words.txt", "weights.safetensors"
 ELMO, DOMAIN = "elmo", "domain"
 
-# What Python and torch raise where settings or tensors are not those of a task.
+# What Python and torch raise if settings or tensors are not those of a task.
 _WRONG_CONTENT = (KeyError, TypeError, ValueError, IndexError, RuntimeError)
 
 
@@ -47,18 +47,18 @@ _WRONG_CONTENT = (KeyError, TypeError, ValueError, IndexError, RuntimeError)
 class ElmoSource:
     """The biLM that a task network was trained with."""
 
-    name: str | None  # a path or hub id; None is the model that comes with elmore
+    name: str | None  # a path or hub id; None for the model that comes with elmore
     fingerprint: str
 
     def to_json(self, folder: Path) -> dict[str, Any]:
-        """Return what is kept; a biLM inside the folder may move with it."""
+        """Return the source for JSON; the path of a biLM inside the folder is relative."""
         is_inside = self.name is not None and Path(self.name).is_relative_to(folder)
         name = Path(self.name or "").relative_to(folder).as_posix() if is_inside else self.name
         return {"name": name, "is_inside": is_inside, "fingerprint": self.fingerprint}
 
 
 def save_task_model(model: TaskModel, folder: Path, *, elmo: ElmoSource | None) -> None:
-    """Write a folder that `load_task_model` reads; settings come last, and make it whole."""
+    """Write a folder that `load_task_model` reads; it is complete once settings.json is written."""
     with replace_file(folder / WORDS) as temporary:
         write_entries(temporary, model.words.words)
     with replace_file(folder / WEIGHTS) as temporary:
@@ -81,9 +81,9 @@ def save_task_model(model: TaskModel, folder: Path, *, elmo: ElmoSource | None) 
 def load_task_model(
     folder: str | Path, *, elmo: str | None = None, device: str = "cpu"
 ) -> TaskModel:
-    """Load a trained task network; `elmo` says where its biLM is now, if it has moved.
+    """Load a trained task network; `elmo` is the path of its biLM, if that has moved.
 
-    A hub id is looked up only if `elmo` is one: a folder alone never makes elmore ask the hub.
+    The hub is used only if `elmo` is a hub id, never because of what is in the folder.
     """
     folder = Path(folder)
     checked_device = read_device(device)
@@ -102,7 +102,7 @@ def load_task_model(
     with _explaining_damage(folder):
         shapes = find_shapes(settings, labels=labels, words=words, layers=layers)
         weights = read_tensors(folder / WEIGHTS, shapes, settings=SETTINGS)
-        # The weights are there, so memory for them may be taken.
+        # The weights exist and have these shapes, so memory can be allocated.
         words = replace(words, vectors=torch.zeros(words.vectors.shape))
         model = TaskModel(
             settings, labels=labels, words=words, layers=layers, device=checked_device
@@ -117,12 +117,12 @@ def _explaining_damage(folder: Path) -> Iterator[None]:
     try:
         yield
     except (ElmoreError, *_WRONG_CONTENT) as error:
-        reason = " ".join(str(error).split())  # torch's are several lines
-        # Of an error of ours, what is wrong: the remedy is another here.
+        reason = " ".join(str(error).split())  # torch's have several lines
+        # Without the remedy of our own errors, which does not apply here.
         reason = reason.rpartition("; ")[0] or reason
         raise ModelError(
-            f"{folder} is damaged or is not a trained task ({reason:.300}); copy it again, or fit "
-            "it again"
+            f"{folder} is damaged or is not a trained task ({reason:.300}); copy it again, or "
+            "train it again"
         ) from error
 
 
@@ -136,7 +136,7 @@ def _read_labels(values: Any) -> Labels:
 
 
 def _read_words(folder: Path, content: dict[str, Any]) -> ChosenWords:
-    """Read the words; their vectors have a shape, and no memory yet."""
+    """Read the words; no memory is allocated for their vectors yet."""
     words = read_list(folder / WORDS)
     num_rows = NUM_SPECIAL_ROWS + len(words)
     check_range("words_dim", content["words_dim"], 0, MAX_DIM)
@@ -148,8 +148,8 @@ def _read_words(folder: Path, content: dict[str, Any]) -> ChosenWords:
 
 def _suggest(folder: Path) -> str:
     if (folder / "plan.json").is_file():
-        return "its training has not ended, so rerun the same elmore fit command to resume it"
-    return "fit one with elmore fit"
+        return "its training is not finished; rerun the same elmore fit command to resume it"
+    return "train one with elmore fit"
 
 
 def _find_layers(
@@ -158,7 +158,7 @@ def _find_layers(
     if settings.elmo.where is ElmoPlace.NONE or source is None:
         return None
     if settings.elmo.training is ElmoTraining.TASK:
-        return TrainedLayers(load_model(folder / ELMO).eval())  # `TaskModel` moves it
+        return TrainedLayers(load_model(folder / ELMO).eval())  # `TaskModel` moves it to the device
     with _explaining_damage(folder):
         name, fingerprint = _read_source(source, folder)
     try:
@@ -166,20 +166,20 @@ def _find_layers(
     except ModelError as error:
         if elmo is None and name is not None and HUB_ID.fullmatch(str(name)):
             raise ModelError(
-                f"{folder} was fitted with the biLM {str(name)!r}, which is not a folder here; "
-                f"to get it from the Hugging Face hub, add --model {name}"
+                f"{folder} was trained with the biLM {str(name)!r}, which is not a folder here; "
+                f"to load it from the Hugging Face hub, add --model {name}"
             ) from error
         raise ModelError(f"the biLM of {folder} is missing: {error} (--model)") from error
     if loaded.fingerprint() != fingerprint:
         raise ModelError(
-            f"the biLM {elmo or name or 'of elmore'} is not the one that {folder} was fitted with; "
-            "name that one (--model), or fit again"
+            f"the biLM {elmo or name or 'of elmore'} is not the one that {folder} was trained "
+            "with; give that one (--model), or train again"
         )
     return LiveLayers(Embedder(loaded.to(device)), settings.elmo.precision)
 
 
 def _read_source(source: Any, folder: Path) -> tuple[Path | None, str]:
-    """Return where the biLM was, and its hash; a path, since only a string can be a hub id."""
+    """Return the path of the biLM and its hash; a `Path` is never looked up on the hub."""
     name = source["name"]
     if name is not None and not isinstance(name, str):
         raise DataError(f"the name of the biLM is {name!r:.60}, not a string")

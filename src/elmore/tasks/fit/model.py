@@ -1,4 +1,4 @@
-"""A task network with all it needs to read text: words, labels, and where ELMo layers come from."""
+"""A task network with everything it needs to read text: words, labels, a source of ELMo layers."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -26,7 +26,7 @@ from elmore.tasks.kinds.table import KINDS
 from elmore.tasks.task import Labels, Scores, Task, TaskBatch
 from elmore.text.word_vectors import read_word_vectors
 
-# Examples that are looked at together, to put those of like length into one batch.
+# Predictions sort this many examples by length at a time.
 EXAMPLES_AT_ONCE = 2000
 
 
@@ -47,7 +47,7 @@ class TaskModel:
         self.labels = labels
         self.words = words
         self.device = torch.device(device)
-        # A biLM that learns computes where the network does.
+        # A biLM that is trained is on the same device as the network.
         self.layers = layers.to(self.device) if isinstance(layers, TrainedLayers) else layers
         self.batcher = TokenBatcher(words=words.words, max_chars=settings.characters.max_chars)
         self.tokens = build_token_input(settings, words=words, layers=layers)
@@ -55,7 +55,7 @@ class TaskModel:
         self.network = network.to(self.device)
 
     def make_batch(self, examples: Sequence[Any], *, with_gold: bool) -> TaskBatch:
-        """Put examples together as the network reads them."""
+        """Return a batch of examples as the input of the network."""
         features = self.task.prepare(examples, labels=self.labels, with_gold=with_gold)
         return TaskBatch(
             sentences=tuple(map(self._read, self.task.find_sentences(examples))),
@@ -69,20 +69,20 @@ class TaskModel:
         return batch
 
     def loss(self, examples: Sequence[Any]) -> Tensor:
-        """Return what a training step makes smaller: the task's loss and lambda's penalty."""
+        """Return the training loss: that of the task plus the penalty on the mix weights."""
         loss: Tensor = self.network.loss(self.make_batch(examples, with_gold=True))
         return loss + self.tokens.penalty(self.settings.elmo.penalty).to(loss.device)
 
     def predict(
         self, examples: Iterable[Any], *, on_done: Callable[[int], None] = lambda _number: None
     ) -> Iterator[tuple[Any, Any]]:
-        """Yield each example and its prediction, in the order given.
+        """Yield each example and its prediction, in the given order.
 
-        An example is one of the task's, as `read` yields them, or plain text: a string or list of
-        tokens for a sentence to tag, a string for a text or document, a pair of strings, a sentence
-        with the place of its predicate, a dict of a question and its context.
+        An example is an object that `read` yields, or plain text: a string or list of tokens for a
+        sentence to tag, a string for a text or document, a pair of strings, a sentence with the
+        index of its predicate, a dict with a question and its context.
         """
-        # Not a generator itself: a wrong argument is refused here, not when the first is asked for.
+        # Not a generator itself, so that a wrong argument is refused right away.
         return self._predict(map(self.task.parse, check_iterable(examples)), on_done)
 
     @torch.no_grad()
@@ -105,26 +105,25 @@ class TaskModel:
             max_tokens=training.max_batch_tokens,
         )
         found: list[Any] = [None] * len(examples)
-        for places in batches:
-            batch = self.make_batch([examples[place] for place in places], with_gold=False)
-            for place, prediction in zip(places, self.network.predict(batch), strict=True):
-                found[place] = prediction
-            on_done(len(places))
+        for indices in batches:
+            batch = self.make_batch([examples[index] for index in indices], with_gold=False)
+            for index, prediction in zip(indices, self.network.predict(batch), strict=True):
+                found[index] = prediction
+            on_done(len(indices))
         return found
 
     def read(self, path: str | Path) -> Iterator[Any]:
-        """Yield the examples of a text, or of a file of the task's form whatever its labels."""
+        """Yield the examples of a text file or of a data file, ignoring its labels."""
         return self.task.read_unlabelled(Path(path))
 
     def __repr__(self) -> str:
-        """Say what it is."""
         where = self.settings.elmo.where
         return f"TaskModel({self.settings.kind}, ELMo: {where}, {self.num_parameters:,} weights)"
 
     def score(
         self, examples: Iterable[Any], *, on_done: Callable[[int], None] = lambda _number: None
     ) -> Scores:
-        """Return the official scores of what is predicted; examples need their labels."""
+        """Return the official scores of predictions on examples with gold labels."""
         labelled = map(self._refuse_plain, check_iterable(examples))
         pairs = list(self.predict(labelled, on_done=on_done))
         return self.task.score([example for example, _ in pairs], [found for _, found in pairs])
@@ -139,13 +138,13 @@ class TaskModel:
 
     @property
     def mixes(self) -> dict[str, ElmoVectors]:
-        """The learned mixes, by the place they are used at."""
-        places = {"below": self.tokens.elmo_below, "above": self.tokens.elmo_above}
-        return {place: mix for place, mix in places.items() if mix is not None}
+        """The learned mixes of layers: below and above the network's encoder."""
+        mixes = {"below": self.tokens.elmo_below, "above": self.tokens.elmo_above}
+        return {name: mix for name, mix in mixes.items() if mix is not None}
 
     @property
     def num_parameters(self) -> int:
-        """How many numbers are learned, without those of the biLM."""
+        """The number of trained parameters, not including the biLM."""
         weights = (weight for weight in self.network.parameters() if weight.requires_grad)
         return sum(weight.numel() for weight in weights)
 
@@ -153,7 +152,7 @@ class TaskModel:
 def find_shapes(
     settings: FitSettings, *, labels: Labels, words: ChosenWords, layers: LayerSource | None
 ) -> dict[str, tuple[int, ...]]:
-    """Return the name and shape of every weight of such a network, without making any."""
+    """Return the name and shape of every weight of a network, without allocating memory."""
     with without_weights():
         empty = replace(words, vectors=torch.empty(words.vectors.shape))
         tokens = build_token_input(settings, words=empty, layers=layers)
@@ -162,20 +161,20 @@ def find_shapes(
 
 
 def make_task(settings: FitSettings) -> Task:
-    """Return the task that settings describe."""
+    """Return the task with its settings."""
     kind = KINDS[settings.kind]
     return kind.task(kind.settings(**settings.task))
 
 
 def find_batch_size(settings: FitSettings) -> int:
-    """Return how many examples a batch may have."""
+    """Return the maximum number of examples in a batch."""
     most = KINDS[settings.kind].max_batch_size
     wanted = settings.training.batch_size
     return wanted if most is None else min(wanted, most)
 
 
 def find_words(settings: FitSettings, sentences: Iterable[Sequence[str]]) -> ChosenWords:
-    """Choose the words that a network knows, by those of the training sentences."""
+    """Choose the network's vocabulary, given the training sentences."""
     check_input(settings)
     counts = Counter(chain.from_iterable(sentences))
     words = settings.words
@@ -186,12 +185,12 @@ def find_words(settings: FitSettings, sentences: Iterable[Sequence[str]]) -> Cho
 
 
 def check_input(settings: FitSettings) -> None:
-    """Refuse settings that leave a network without anything to read."""
+    """Refuse settings that leave a network without any input."""
     has_words = settings.words.file is not None or settings.words.dim > 0
     has_elmo = settings.elmo.where in (ElmoPlace.INPUT, ElmoPlace.BOTH)
     if not has_words and not settings.characters.num_filters and not has_elmo:
         raise ConfigError(
-            "the network has nothing to read; give it words (words.file, words.dim), characters "
+            "the network has no input; give it words (words.file, words.dim), characters "
             "(characters.num_filters) or ELMo vectors at its input (elmo.where)"
         )
 
@@ -199,11 +198,11 @@ def check_input(settings: FitSettings) -> None:
 def build_token_input(
     settings: FitSettings, *, words: ChosenWords, layers: LayerSource | None
 ) -> TokenInput:
-    """Return what a network reads with: words, characters and ELMo vectors, as settings say."""
+    """Return the input layer of a network: words, characters and ELMo vectors."""
     elmo, characters = settings.elmo, settings.characters
 
-    def make_mix(*places: ElmoPlace) -> ElmoVectors | None:
-        if elmo.where not in places or layers is None:
+    def make_mix(*positions: ElmoPlace) -> ElmoVectors | None:
+        if elmo.where not in positions or layers is None:
             return None
         return ElmoVectors(
             num_layers=layers.num_layers,
@@ -216,7 +215,7 @@ def build_token_input(
     has_words = words.vectors.shape[1] > 0
     return TokenInput(
         words=words.vectors if has_words else None,
-        # Without a file they begin with chance numbers, which nobody could read.
+        # Without a file, vectors are random at first, so they must be trained.
         trains_words=settings.words.trained or settings.words.file is None,
         num_trained_words=words.num_trained,
         characters=CharFilters(

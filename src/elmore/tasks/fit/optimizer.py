@@ -1,7 +1,7 @@
-"""Who learns how fast: the task network, and the biLM's layers if they learn too.
+"""The optimizer of a task network, and of the biLM's layers if they are trained too.
 
-Lower layers learn more slowly and later, as they know what is common to most tasks (Howard and
-Ruder, 2018: discriminative fine-tuning and gradual unfreezing).
+Lower layers of the biLM are unfrozen later and have lower learning rates, because they are more
+general (Howard and Ruder, 2018: discriminative fine-tuning and gradual unfreezing).
 """
 
 import math
@@ -15,7 +15,7 @@ from elmore.tasks.inputs.trained_layers import TrainedLayers
 
 
 class TaskOptimizer:
-    """AdamW over the network's weights, and over the biLM's layer by layer."""
+    """AdamW with one parameter group for the network and one per layer of the biLM."""
 
     def __init__(
         self,
@@ -42,16 +42,16 @@ class TaskOptimizer:
         )
 
     def unfreeze(self, epoch: float) -> int:
-        """Let those layers of the biLM learn whose time has come; return how many do."""
-        waiting = self._unfreeze_epochs
-        num_learning = math.floor(epoch / waiting) if waiting else len(self._lower)
+        """Unfreeze the biLM layers that are due at this (fractional) epoch; return how many are."""
+        interval = self._unfreeze_epochs
+        num_trained = math.floor(epoch / interval) if interval else len(self._lower)
         for depth, weights in enumerate(self._lower):
             for weight in weights:
-                weight.requires_grad_(depth < num_learning)
-        return min(num_learning, len(self._lower))
+                weight.requires_grad_(depth < num_trained)
+        return min(num_trained, len(self._lower))
 
     def step(self, loss: Tensor, *, rate_share: float) -> None:
-        """Change the weights by a loss's gradient."""
+        """Update the weights by the gradient of a loss."""
         for group, rate in zip(self._adam.param_groups, self._rates, strict=True):
             group["lr"] = rate * rate_share
         self._adam.zero_grad(set_to_none=True)
@@ -60,7 +60,7 @@ class TaskOptimizer:
         self._adam.step()
 
     def tensors(self) -> dict[str, Tensor]:
-        """Return what the optimizer remembers, weight by weight."""
+        """Return the optimizer's state for a checkpoint."""
         return {
             f"{number}.{name}": tensor
             for number, weight in enumerate(self._weights)
@@ -68,7 +68,7 @@ class TaskOptimizer:
         }
 
     def load(self, tensors: Mapping[str, Tensor]) -> None:
-        """Remember what another one did."""
+        """Load the state from a checkpoint."""
         for key, tensor in tensors.items():
             number, _, name = key.partition(".")
             weight = self._weights[int(number)]

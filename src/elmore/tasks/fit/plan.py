@@ -23,7 +23,7 @@ from elmore.tasks.fit.settings import FitSettings, read_settings
 
 FORMAT = 3
 PLAN, REPORT = "plan.json", "report.json"
-# The last pattern is of a process that was killed while it wrote.
+# The last pattern matches what a process that was killed while writing leaves behind.
 UNTIL_FINISHED = (CHECKPOINTS, BEST_PATTERN, f".{BEST_PATTERN}.tmp")
 
 TRAINING = FolderKind(
@@ -32,7 +32,7 @@ TRAINING = FolderKind(
     makes=(REPORT, *UNTIL_FINISHED, ELMO, DOMAIN, SETTINGS, WORDS, WEIGHTS),
 )
 
-# Settings that may change when a training is resumed: they change no step taken so far.
+# Settings that may change when a training is resumed: they do not affect the steps so far.
 FREE_SETTINGS = ("training.checkpoint_minutes", "training.threads")
 RISING_SETTINGS = ("training.max_epochs", "training.patience")
 
@@ -40,7 +40,7 @@ Plan = dict[str, Any]
 
 
 def make_plan(settings: FitSettings, parts: Parts, *, elmo: dict[str, Any] | None) -> Plan:
-    """Return what identifies a training."""
+    """Return everything that identifies a training."""
     return {
         "format": FORMAT,
         "settings": settings.to_json(),
@@ -51,15 +51,15 @@ def make_plan(settings: FitSettings, parts: Parts, *, elmo: dict[str, Any] | Non
 
 
 def write_plan(folder: Path, plan: Plan) -> None:
-    """Mark the folder as the one of this training."""
+    """Mark the folder as belonging to this training."""
     replace_json(folder / PLAN, plan)
 
 
 def check_plan(folder: Path, plan: Plan) -> None:
-    """Refuse to continue with another training than the one in the folder."""
+    """Refuse to resume if this is not the training that was started in the folder."""
     before = read_marker(folder / PLAN, wanted_format=FORMAT)
     try:
-        # Settings that are newer than the plan have their defaults there.
+        # Settings that did not exist when the plan was written get their defaults.
         old = read_settings(before["settings"]).to_json()
         parts, words, elmo = before["parts"], before.get("words"), before["elmo"]
     except (KeyError, TypeError, ConfigError) as error:
@@ -114,5 +114,5 @@ def _hash(path: Path) -> str | None:
 
 @cache
 def _hash_once(path: Path, _size: int, _changed: int) -> str:
-    """Read a file once, however many trainings of a comparison ask for it."""
+    """Hash a file only once for all trainings of a comparison."""
     return hash_file(path)

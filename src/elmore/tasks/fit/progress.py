@@ -1,4 +1,4 @@
-"""The progress of a task's training, and who follows it."""
+"""The progress of a task's training, and the observer that is notified of it."""
 
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -12,7 +12,7 @@ class EpochResult:
 
     epoch: int
     step: int
-    loss: float  # mean of the training batches; not a number if the training diverged
+    loss: float  # mean over the training batches; NaN if the training diverged
     dev: float  # the main score
     seconds: float  # of training so far
     rate_share: float = 1.0
@@ -20,12 +20,12 @@ class EpochResult:
 
 @dataclass(kw_only=True)
 class FitProgress:
-    """All of a run that is not weights."""
+    """The state of a run except for weights and optimizer; stored in checkpoints."""
 
     step: int = 0
-    epoch: int = 0  # those that are over
-    place: int = 0  # batches of this epoch that are over
-    loss_sum: float = 0.0  # of this epoch
+    epoch: int = 0  # finished epochs
+    place: int = 0  # finished batches of the current epoch
+    loss_sum: float = 0.0  # of the current epoch
     best_score: float | None = None
     best_epoch: int = 0
     rate_share: float = 1.0
@@ -34,21 +34,21 @@ class FitProgress:
     curve: list[EpochResult] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
-        """Return what `from_json` reads."""
+        """Return the progress for JSON; `from_json` reads it back."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> "FitProgress":
-        """Read what `to_json` gave."""
+        """Read what `to_json` returned."""
         curve = [EpochResult(**point) for point in values["curve"]]
         return cls(**{**values, "curve": curve})
 
 
 class FitObserver(Observer):
-    """Follows a training; this one ignores everything."""
+    """Is notified of the progress of a training; this one does nothing."""
 
     def on_step(self, progress: FitProgress, *, num_steps: int, loss: float) -> None:
-        """Receive the state of the training after a step of an epoch of `num_steps`."""
+        """Receive the progress after a step; the epoch has `num_steps` steps."""
 
     def on_epoch(self, result: EpochResult, *, is_best: bool) -> None:
         """Receive the result of an epoch."""

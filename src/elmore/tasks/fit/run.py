@@ -1,8 +1,18 @@
-"""The training loop of all tasks: epochs until the development score stops rising.
+"""The training loop of all tasks: epochs until the dev score stops rising.
 
-A step number is a position in the training: which examples share a batch follows from the seed
-and the epoch, what is dropped from the seed and the step. So a run that was killed ends as if it
-had not been.
+    for each epoch:
+        for each batch of training examples: loss, gradient, optimizer step
+        score the dev examples; keep the weights if the main score is the best so far
+        write a checkpoint
+    load the best weights
+
+The task itself (`tasks/task.py`) is used only through `TaskModel` (`fit/model.py`): `loss` of a
+list of examples, and `score`. A new task needs no change here.
+
+A run can be stopped or killed at any time. Rerunning it resumes from the newest checkpoint and
+gives the same weights, bit for bit, because no random state is carried over: the batches of an
+epoch depend only on the seed and the epoch (`fit/batches.py`), and dropout only on the seed and the
+step.
 """
 
 import math
@@ -32,12 +42,12 @@ from elmore.tasks.inputs.trained_layers import TrainedLayers
 
 CHECKPOINTS, BEST_PATTERN = "checkpoints", "best-*.safetensors"
 
-# What is added to the seed for each step; prime, so that few seeds share numbers.
+# Each step adds this to the seed; prime, so that few runs with different seeds share numbers.
 _SEED_STRIDE = 1_000_003
 
 
 class FitRun:
-    """One training of one network, in a folder of its own."""
+    """One training of one network, in its own folder."""
 
     def __init__(
         self,
@@ -63,19 +73,19 @@ class FitRun:
         self._saved_at = time.monotonic()
 
     def train(self) -> None:
-        """Go on from the newest checkpoint to the end, and leave the network with its best weights.
+        """Train to the end, from the newest checkpoint if there is one, and load the best weights.
 
-        Whoever calls keeps torch's global random numbers, if they matter to them.
+        This seeds torch's global random generator; the caller restores it if needed.
         """
-        self._go_on()
+        self._resume()
         with listening() as request:
-            while not self._is_over():
+            while not self._is_finished():
                 self._train_epoch(request)
                 self._end_epoch()
-                self._stop_if_asked(request)
+                self._stop_if_requested(request)
         self._load_weights(load_tensors(self._best_path()))
 
-    def _is_over(self) -> bool:
+    def _is_finished(self) -> bool:
         progress = self.progress
         has_lost_patience = progress.num_worse >= self.training.patience
         return progress.epoch >= self.training.max_epochs or has_lost_patience
@@ -109,7 +119,7 @@ class FitRun:
             progress.loss_sum += value
             progress.seconds += time.perf_counter() - began
             self.observer.on_step(progress, num_steps=len(batches), loss=value)
-            self._keep(request)
+            self._checkpoint(request)
 
     def _end_epoch(self) -> None:
         progress = self.progress
@@ -138,7 +148,7 @@ class FitRun:
         progress.place, progress.loss_sum = 0, 0.0
         self.observer.on_epoch(point, is_best=is_best)
         self._save()
-        # Only now: until then the newest checkpoint needed the best weights before these.
+        # Only now: until the new checkpoint was written, resuming needed the previous best weights.
         for path in self.folder.glob(BEST_PATTERN):
             if path != self._best_path():
                 path.unlink()
@@ -146,14 +156,14 @@ class FitRun:
     def _best_path(self) -> Path:
         return self.folder / BEST_PATTERN.replace("*", str(self.progress.best_epoch))
 
-    def _keep(self, request: StopRequest) -> None:
-        """Write a checkpoint now and then, and before stopping if that was asked for."""
+    def _checkpoint(self, request: StopRequest) -> None:
+        """Write a checkpoint if one is due or a stop was requested, and stop if requested."""
         is_due = time.monotonic() - self._saved_at >= 60 * self.training.checkpoint_minutes
         if is_due or request.signal is not None:
             self._save()
-        self._stop_if_asked(request)
+        self._stop_if_requested(request)
 
-    def _stop_if_asked(self, request: StopRequest) -> None:
+    def _stop_if_requested(self, request: StopRequest) -> None:
         if request.signal is not None:
             raise StoppedError(step=self.progress.step, signal_number=request.signal)
 
@@ -162,19 +172,19 @@ class FitRun:
         self.checkpoints.write(self.progress.step, tensors, self.progress.to_json())
         self._saved_at = time.monotonic()
 
-    def _go_on(self) -> None:
+    def _resume(self) -> None:
         checkpoint = self.checkpoints.read_newest(on_message=self.observer.on_stage)
         if checkpoint is None:
             return
         self.progress = FitProgress.from_json(checkpoint.progress)
-        self.observer.on_stage(f"going on from step {self.progress.step}")
+        self.observer.on_stage(f"resuming from step {self.progress.step}")
         try:
             self._load_weights(checkpoint.tensors)
             self.optimizer.load(without_prefix("optimizer.", checkpoint.tensors))
         except (RuntimeError, KeyError, IndexError, ValueError) as error:
-            reason = " ".join(str(error).split())  # torch's are several lines
+            reason = " ".join(str(error).split())  # torch's messages have several lines
             raise DataError(
-                f"the checkpoint in {self.folder} is of another network, or was written by "
+                f"the checkpoint in {self.folder} does not fit this network, or was written by "
                 f"another version ({reason:.200}); start over with --restart"
             ) from error
 

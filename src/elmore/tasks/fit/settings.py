@@ -1,4 +1,4 @@
-"""Every setting of a task: read from TOML, changed by `--set`, kept beside the trained network."""
+"""The settings of a task: read from TOML, changed by `--set`, saved with the trained network."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -29,45 +29,47 @@ MAX_COUNT = 1 << 40
 
 
 class ElmoPlace(StrEnum):
-    """Where a task network gets ELMo vectors."""
+    """Where ELMo vectors are added to a task network."""
 
     NONE = "none"
-    """Nowhere: the baseline."""
+    """Nowhere; this is the baseline."""
     INPUT = "input"
-    """`[x; ELMo]` below it."""
+    """To its input: `[x; ELMo]`."""
     OUTPUT = "output"
-    """`[h; ELMo]` above it."""
+    """To the output of its encoder: `[h; ELMo]`."""
     BOTH = "both"
 
 
 class ElmoTraining(StrEnum):
-    """Whether the biLM learns from the task."""
+    """Whether the biLM is trained with the task."""
 
     FROZEN = "frozen"
-    """It does not; its layers are computed once and kept on disk."""
+    """No; its layers are computed once and cached on disk."""
     TASK = "task"
-    """It does, from the top layer down."""
+    """Yes, with gradual unfreezing from the top layer down."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class WordSettings:
-    """Word vectors that do not depend on context: x."""
+    """Static word vectors: x in the paper."""
 
     file: str | None = None
-    """GloVe's text form or .npz; without it vectors are learned with the task."""
+    """GloVe's text format or .npz. Without a file, random vectors are trained with the task."""
     dim: int = 50
-    """Of learned vectors."""
+    """The width of vectors that are not from a file."""
     max_words: int = 100_000
-    """The first words of the file are kept with the network; those of training always are."""
+    """This many words from the start of the file are saved with the network, and all words of the
+    training data that the file has."""
     min_count: int = 2
-    """Of a word in training, to learn a vector for it where there is no file."""
+    """Without a file, rarer words of the training data share the vector of unknown words."""
     trained: bool = True
-    """Vectors of a file, of training words, go on learning; without a file all vectors learn."""
+    """Train the file's vectors of words in the training data. Without a file, vectors are always
+    trained."""
     dropout: float = 0.0
-    """Of words and characters."""
+    """On word vectors and character features."""
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be."""
+        """Check all values."""
         check_range("words.dim", self.dim, 0, 100_000)
         check_range("words.max_words", self.max_words, 0, MAX_COUNT)
         check_range("words.min_count", self.min_count, 1, MAX_COUNT)
@@ -76,16 +78,16 @@ class WordSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class CharacterSettings:
-    """A small CNN over characters, beside the word vectors."""
+    """A small character CNN whose output is concatenated with the word vectors."""
 
     num_filters: int = 0
-    """0 for none."""
+    """0 for no character CNN."""
     width: int = 3
     embedding_dim: int = 16
     max_chars: int = 30
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be."""
+        """Check all values."""
         check_range("characters.num_filters", self.num_filters, 0, 100_000)
         check_range("characters.max_chars", self.max_chars, 3, 10_000)
         check_range("characters.width", self.width, 1, self.max_chars)
@@ -94,29 +96,32 @@ class CharacterSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class ElmoSettings:
-    """How ELMo vectors are added."""
+    """How ELMo vectors are added, and how the biLM is trained."""
 
     where: ElmoPlace = ElmoPlace.INPUT
     layers: LayerUse = LayerUse.MIX
     layer_norm: bool = False
-    """By mean and variance of a whole batch, as AllenNLP: batch-mates then change a vector."""
+    """By the mean and variance of the whole batch, as in AllenNLP; a vector then depends on the
+    other sentences in its batch."""
     penalty: float = 0.001
-    """lambda: 1 keeps the layers' shares nearly equal, 0 leaves them free."""
+    """L2 penalty on the mix weights (lambda in the paper): 1 keeps the layers nearly equally
+    weighted, 0 does not constrain them."""
     dropout: float = 0.5
     precision: LayerPrecision = LayerPrecision.F16
-    """Of the layers, kept on disk or computed just now."""
+    """Of the layers, whether cached on disk or computed on the fly."""
     training: ElmoTraining = ElmoTraining.FROZEN
     learning_rate: float = 0.0001
-    """Of the biLM's top layer, if it is trained."""
+    """For the biLM's top layer, if the biLM is trained."""
     rate_decay: float = 2.6
-    """A layer's rate is that of the layer above divided by this."""
+    """Each layer's learning rate is that of the layer above it, divided by this."""
     unfreeze_epochs: float = 1.0
-    """The biLM's top layer joins after so many epochs, each lower one so many later; 0: at once."""
+    """The number of epochs before each layer, from the top, is unfrozen; 0 trains all at once."""
     finetune_epochs: float = 0.0
-    """First train the biLM as a language model on the task's text, for so many epochs."""
+    """Before the task, fine-tune the biLM as a language model on the task's text, for this many
+    epochs."""
 
     def __post_init__(self) -> None:
-        """Take strings from TOML, and refuse what cannot be."""
+        """Convert strings from TOML, and check all values."""
         for name, kind in (
             ("where", ElmoPlace),
             ("layers", LayerUse),
@@ -134,32 +139,32 @@ class ElmoSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class TaskTrainingSettings:
-    """How the network learns."""
+    """How the network is trained."""
 
     batch_size: int = 32
     max_batch_tokens: int = 16_384
-    """A batch of long examples has fewer of them; places filled up count."""
+    """Including padding; batches of long examples have fewer examples."""
     learning_rate: float = 0.001
     weight_decay: float = 0.0
     max_gradient_norm: float = 5.0
     min_epoch_steps: int = 100
-    """Little data is read several times between two scores of the development data."""
+    """With little data, an epoch repeats it until it has this many steps."""
     max_epochs: int = 50
     patience: int = 10
-    """Stop after so many epochs without a better score on the development data."""
+    """Stop after this many epochs without a better dev score."""
     halve_after: int = 3
-    """Halve the rate after so many; 0 leaves it."""
+    """Halve the learning rate after this many epochs without a better dev score; 0 never does."""
     share: float = 1.0
-    """Of the training examples, drawn by the seed; of `max_examples`, if these are fewer."""
+    """Train on this share of the examples (or of `max_examples`), drawn by the seed."""
     max_examples: int | None = None
-    """Draw no more than so many."""
+    """Train on at most this many examples."""
     seed: int = 1
     checkpoint_minutes: float = 5.0
     threads: int | None = None
-    """CPU threads. Without it one, or if the biLM is trained too, as many as there are cores."""
+    """CPU threads. By default 1, or all cores if the biLM is trained too."""
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be."""
+        """Check all values."""
         counts = ("batch_size", "max_batch_tokens", "min_epoch_steps", "max_epochs", "patience")
         for name in counts:
             check_range(f"training.{name}", getattr(self, name), 1, MAX_COUNT)
@@ -172,12 +177,14 @@ class TaskTrainingSettings:
             check_positive(f"training.{name}", getattr(self, name))
         check_number("training.weight_decay", self.weight_decay, least=0.0)
         if self.share > 1.0:
-            raise ConfigError(f"training.share is {self.share}; give a part of 1, such as 0.1")
+            raise ConfigError(
+                f"training.share is {self.share}; give a share from 0 to 1, such as 0.1"
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
 class FitSettings:
-    """A whole task; `task` is what its kind reads."""
+    """All settings of a training; `task` has those of the task itself, such as `hidden_dim`."""
 
     kind: str
     task: Mapping[str, Any] = field(default_factory=dict)
@@ -187,11 +194,11 @@ class FitSettings:
     training: TaskTrainingSettings = field(default_factory=TaskTrainingSettings)
 
     def to_json(self) -> dict[str, Any]:
-        """Return what `read_settings` reads."""
+        """Return the settings for JSON; `read_settings` reads them back."""
         return json.loads(json.dumps(asdict(self)))
 
-    def with_whole_paths(self) -> "FitSettings":
-        """Return settings that mean the same in any working folder."""
+    def with_absolute_paths(self) -> "FitSettings":
+        """Return the same settings with absolute paths, valid in any working directory."""
         if self.words.file is None:
             return self
         path = Path(self.words.file).expanduser().resolve()
@@ -209,7 +216,7 @@ SECTIONS = {
 def load_settings(
     kind: str, *, config: Path | None = None, changes: Sequence[str] = ()
 ) -> FitSettings:
-    """Read a task's own file of settings, or another one, and then each `section.setting=value`."""
+    """Read a task's own settings file, or another one, then apply each `section.setting=value`."""
     kind = find_kind(kind).name
     path = config or TASK_CONFIGS / f"{kind}.toml"
     values = read_toml(path)
@@ -221,17 +228,19 @@ def load_settings(
     return _read_from("--set", values, kind=kind)
 
 
-def _read_from(place: str, values: Mapping[str, Any], *, kind: str) -> FitSettings:
+def _read_from(source: str, values: Mapping[str, Any], *, kind: str) -> FitSettings:
     if values.get("kind", kind) != kind:
-        raise ConfigError(f"{place}: these are settings of {values['kind']!r:.60}, not of {kind!r}")
+        raise ConfigError(
+            f"{source}: these settings are for the task {values['kind']!r:.60}, not {kind!r}"
+        )
     try:
         return read_settings({**values, "kind": kind})
     except ConfigError as error:
-        raise ConfigError(f"{place}: {error}") from None
+        raise ConfigError(f"{source}: {error}") from None
 
 
 def read_settings(values: Mapping[str, Any]) -> FitSettings:
-    """Check settings as TOML or JSON gives them."""
+    """Return settings from TOML or JSON values, checked."""
     check_sections(values, FitSettings)
     kind = KINDS.get(str(values.get("kind")))
     if kind is None:

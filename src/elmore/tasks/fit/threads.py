@@ -1,4 +1,4 @@
-"""How many CPU threads a task network trains with."""
+"""The number of CPU threads that a task network is trained with."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,12 +9,12 @@ from elmore.tasks.fit.settings import ElmoPlace, ElmoTraining, FitSettings
 
 
 def choose_threads(settings: FitSettings) -> int | None:
-    """Return the number of threads; None leaves torch's choice, which is all cores.
+    """Return the number of threads; None for torch's default, which is all cores.
 
-    One, unless settings say otherwise: the networks are small, and OpenMP's threads wait for each
-    other by spinning, so that beside another busy process several are slower than one
-    (benchmarks/task_threads.py, docs/decisions.md). A biLM that is trained too is large, and its
-    kernels use threads that do not spin.
+    The default is one, because task networks are small and OpenMP threads busy-wait: next to
+    another busy process, several threads are slower than one (benchmarks/task_threads.py,
+    docs/decisions.md). If the biLM is trained too, all cores are used: it is large, and its kernels
+    use threads that do not busy-wait.
     """
     if settings.training.threads is not None:
         return settings.training.threads
@@ -25,7 +25,7 @@ def choose_threads(settings: FitSettings) -> int | None:
 
 @contextmanager
 def using_threads(number: int | None) -> Iterator[None]:
-    """Let torch compute with so many threads inside; afterwards with as many as before."""
+    """Set torch's number of threads inside the block, and restore it afterwards."""
     before = torch.get_num_threads()
     if number is not None:
         torch.set_num_threads(number)

@@ -103,7 +103,7 @@ class EntityTask(TagTask):
         """Return the scheme of the tags, followed by the sorted types of entities."""
         guess = SchemeGuess()
         for example in examples:
-            guess.add(example.tags, name_place=example.name_place)
+            guess.add(example.tags, name_position=example.name_position)
         if not guess.types:
             raise DataError(
                 "the training data has no entity: all its tags are O; set task.column to the "

@@ -51,7 +51,7 @@ def write_tags(spans: Iterable[Span], *, num_tokens: int, scheme: TagScheme) -> 
     return tags
 
 
-NamePlace = Callable[[int], str]
+NamePosition = Callable[[int], str]
 """Returns the position of a token of a sentence, for messages."""
 
 
@@ -67,8 +67,8 @@ class SchemeGuess:
         self._num_fitting: Counter[TagScheme] = Counter()
         self._misfits: dict[TagScheme, str] = {}
 
-    def add(self, tags: Sequence[str], *, name_place: NamePlace) -> None:
-        """Count a sentence; `name_place` gives the positions of its tokens for messages."""
+    def add(self, tags: Sequence[str], *, name_position: NamePosition) -> None:
+        """Count a sentence; `name_position` gives the positions of its tokens for messages."""
         spans = read_spans(tags)
         self.types.update(span.type for span in spans)
         self._num_sentences += bool(spans)
@@ -79,7 +79,7 @@ class SchemeGuess:
             elif scheme not in self._misfits:
                 position, expected = wrong
                 self._misfits[scheme] = (
-                    f"{name_place(position)}: {tags[position]!r} where {scheme} expects "
+                    f"{name_position(position)}: {tags[position]!r} where {scheme} expects "
                     f"{expected!r}"
                 )
 

@@ -1,1 +1,1 @@
-"""The networks of the tasks: plain arguments in, a loss or predictions out."""
+"""The networks of the tasks; they take plain arguments and return a loss or predictions."""

@@ -1,15 +1,15 @@
-"""Finds a question's answer in a passage: the network of Clark and Gardner (2018, one paragraph).
+"""Find a question's answer in a passage: the network of Clark and Gardner (2018), one paragraph.
 
-    [x; ELMo] -> LSTM -> [h; ELMo]              passage and question, by the same weights
-    -> attention flow -> ReLU                   what the question says of each token
-    -> + (LSTM -> self-attention -> ReLU)       what the passage says elsewhere
+    [x; ELMo] -> LSTM -> [h; ELMo]              passage and question, with shared weights
+    -> attention flow -> ReLU                   each token in the light of the question
+    -> + (LSTM -> self-attention -> ReLU)       and of the rest of the passage
     -> LSTM -> start, [.; start states] -> LSTM -> end
 
-ELMo vectors stand where Peters et al. (2018) have them for SQuAD: below and above the first LSTM,
-so that attention reads them too. What differs from Clark and Gardner: LSTMs in place of GRUs, and
-no dropout in front of the first, since `TokenInput` has its own.
+As in Peters et al. (2018) for SQuAD, ELMo vectors are added below and above the first LSTM, so
+attention sees them too. Differences from Clark and Gardner: LSTMs instead of GRUs, and no dropout
+before the first LSTM, since `TokenInput` has its own.
 
-Shapes: B examples, T tokens of the longest passage, J of the longest question, G gold spans,
+Shapes: B examples, T tokens in the longest passage, J in the longest question, G gold spans,
 H hidden_dim, D = 2H + above_dim, W max_answer_tokens.
 """
 
@@ -38,7 +38,7 @@ class FoundSpan:
 
 
 class AnswerFinder(nn.Module):
-    """Reads passages and questions, in this order, and says where answers begin and end."""
+    """Reads passages and questions, in this order, and predicts where answers start and end."""
 
     def __init__(
         self,
@@ -61,12 +61,12 @@ class AnswerFinder(nn.Module):
         self.after_self = nn.Linear(self.self_attention.output_dim, both_dim)
         self.start_reader = BiLSTM(input_dim=both_dim, hidden_dim=hidden_dim)
         self.end_reader = BiLSTM(input_dim=2 * both_dim, hidden_dim=hidden_dim)
-        # Without a bias, which the softmax over a passage's tokens cancels.
+        # Without a bias, which would cancel in the softmax over a passage's tokens.
         self.score_start = nn.Linear(both_dim, 1, bias=False)
         self.score_end = nn.Linear(both_dim, 1, bias=False)
 
     def forward(self, batch: TaskBatch) -> tuple[Tensor, Tensor]:
-        """Return log p(start) and log p(last), each (B, T), -inf where there is no token."""
+        """Return log p(start) and log p(last), each (B, T), -inf at padding."""
         passages, questions = batch.sentences
         flow = self.attention_flow(
             self._encode(passages),
@@ -86,14 +86,14 @@ class AnswerFinder(nn.Module):
         return start_logs, last_logs
 
     def loss(self, batch: TaskBatch) -> Tensor:
-        """Return the mean of -log p(any gold span); without a span in it, an example has 0."""
+        """Return the mean of -log p(any gold span); 0 for an example without a gold span."""
         edges: Tensor | None = batch.features  # (B, G, 2) int64, first and last token
         if edges is None:
-            raise ValueError("a loss needs gold spans, but these examples have none")
+            raise ValueError("these examples were prepared without gold spans; a loss needs them")
         return answer_losses(*self(batch), edges=edges).mean()
 
     def predict(self, batch: TaskBatch) -> list[FoundSpan]:
-        """Return the likeliest span of each passage that is not too long for an answer."""
+        """Return the most probable span of at most `max_answer_tokens` in each passage."""
         return find_best_spans(*self(batch), max_tokens=self.max_answer_tokens)
 
     def _encode(self, sentences: TokenBatch) -> Tensor:
@@ -112,11 +112,11 @@ def answer_losses(start_logs: Tensor, last_logs: Tensor, *, edges: Tensor) -> Te
 
 
 def find_best_spans(start_logs: Tensor, last_logs: Tensor, *, max_tokens: int) -> list[FoundSpan]:
-    """Return the span that maximises log p(start) + log p(last), by trying all; first of equals."""
+    """Return the span that maximises log p(start) + log p(last), trying all of them."""
     width = min(max_tokens, start_logs.shape[1])
     ahead = pad(last_logs, (0, width - 1), value=-torch.inf).unfold(1, width, 1)  # (B, T, W)
     best_logs, best = (start_logs.unsqueeze(-1) + ahead).flatten(1).max(dim=-1)
     return [
-        FoundSpan(start=place // width, end=place // width + place % width + 1, log_probability=log)
-        for place, log in zip(best.tolist(), best_logs.tolist(), strict=True)
+        FoundSpan(start=index // width, end=index // width + index % width + 1, log_probability=log)
+        for index, log in zip(best.tolist(), best_logs.tolist(), strict=True)
     ]

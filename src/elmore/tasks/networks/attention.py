@@ -1,6 +1,6 @@
-"""Attention over sentences of unlike lengths, and one vector of each: what classifiers share.
+"""Attention over padded sentences, and pooling them into one vector; shared by classifiers.
 
-Every sentence has a token, so no softmax is without one to attend to.
+Every sentence has at least one token, so every softmax has something to attend to.
 
 Shapes: B sentences or pairs, S and T tokens, D a token.
 """
@@ -10,16 +10,17 @@ from torch import Tensor, nn
 
 
 def masked_softmax(scores: Tensor, mask: Tensor) -> Tensor:
-    """Turn scores into shares along the last dimension; what the mask leaves out has none."""
+    """Return the softmax over the last dimension; 0 where the mask is False."""
     return scores.masked_fill(~mask, -torch.inf).softmax(dim=-1)
 
 
 def align(
     first: Tensor, second: Tensor, *, first_mask: Tensor, second_mask: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """For each token of (B, S, D) and (B, T, D), return what the other sentence says of it.
+    """For each token of (B, S, D) and (B, T, D), return its attention over the other sentence.
 
-    That is the mean of the other's tokens, each by its likeness: (B, S, D) and (B, T, D).
+    That is the mean of the other sentence's tokens, weighted by similarity: (B, S, D) and
+    (B, T, D).
     """
     scores = first @ second.transpose(1, 2)  # (B, S, T)
     of_first = masked_softmax(scores, second_mask[:, None, :]) @ second
@@ -28,31 +29,31 @@ def align(
 
 
 def attend(x: Tensor, mask: Tensor) -> Tensor:
-    """For each token of (B, T, D), return the mean of its sentence by likeness to the token."""
+    """For each token of (B, T, D), return the mean of its sentence, weighted by similarity."""
     return masked_softmax(x @ x.transpose(1, 2), mask[:, None, :]) @ x
 
 
 def pool_mean(x: Tensor, mask: Tensor) -> Tensor:
-    """Return (B, D), the mean of the tokens of (B, T, D)."""
+    """Return (B, D), the mean over the tokens of (B, T, D)."""
     return (x * mask.unsqueeze(-1)).sum(dim=1) / mask.sum(dim=1, keepdim=True)
 
 
 def pool_max(x: Tensor, mask: Tensor) -> Tensor:
-    """Return (B, D), the largest of each number among the tokens."""
+    """Return (B, D), the maximum over the tokens."""
     return x.masked_fill(~mask.unsqueeze(-1), -torch.inf).amax(dim=1)
 
 
 def pool_min(x: Tensor, mask: Tensor) -> Tensor:
-    """Return (B, D), the smallest of each number among the tokens."""
+    """Return (B, D), the minimum over the tokens."""
     return x.masked_fill(~mask.unsqueeze(-1), torch.inf).amin(dim=1)
 
 
 class SelfAttentivePooling(nn.Module):
-    """The mean of a sentence's tokens, by weights that are learned from each token alone."""
+    """The mean of a sentence's tokens, with a weight computed from each token."""
 
     def __init__(self, *, input_dim: int) -> None:
         super().__init__()
-        # A bias would be the same for all tokens, and a softmax does not see it.
+        # Without a bias, which would cancel in the softmax.
         self.linear = nn.Linear(input_dim, 1, bias=False)
 
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:

@@ -1,12 +1,12 @@
 """The biattentive classification network (McCann et al., 2017), for one sentence.
 
-With one sentence both sides of the biattention are that sentence. Two things differ from the paper:
+Both sides of the biattention are the same sentence. Two things differ from the paper:
 
-- Maxout layers have no batch normalization, or a sentence's loss would depend on its batch, and
-  the last layer is linear. The ELMo paper gave up the normalized maxout layers too.
-- ELMo above stands at the integrator's output. The ELMo paper says only "the output of the
+- Maxout layers have no batch normalization, with which the loss of a sentence would depend on its
+  batch, and the last layer is linear. The ELMo paper does not normalize either.
+- ELMo above is added to the integrator's output. The ELMo paper says only "the output of the
   biLSTM"; the network that its authors published has it there. Pooling then sees the vectors
-  themselves, and the integrator stays as narrow as it was.
+  themselves, and the integrator is not wider.
 
 Shapes: B sentences, T tokens, H hidden_dim, K labels.
 """
@@ -31,7 +31,7 @@ from elmore.tasks.task import TaskBatch
 
 
 class BiattentiveClassifier(LabelChooser):
-    """Reads a sentence, compares each token with the rest, reads that again, pools, chooses."""
+    """Encodes a sentence, attends to it, encodes the result again, pools it and scores labels."""
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class BiattentiveClassifier(LabelChooser):
 
 
 class Maxout(nn.Module):
-    """The largest of several linear maps, for each number by itself (Goodfellow et al., 2013)."""
+    """The elementwise maximum of several linear maps (Goodfellow et al., 2013)."""
 
     def __init__(self, *, input_dim: int, output_dim: int, num_pieces: int) -> None:
         super().__init__()

@@ -1,9 +1,9 @@
-"""The tags of a sentence as one choice: a linear-chain CRF (Lafferty et al., 2001).
+"""A linear-chain CRF over the tags of a sentence (Lafferty et al., 2001; Lample et al., 2016).
 
-A tagging scores what its tags score one by one, and what each two side by side, the first and the
-last score; its probability is e to that, among all taggings. As in Lample et al. (2016).
+The score of a tagging (a tag sequence) is the sum of the scores of its tags, of the transitions
+between them, and of the first and the last tag. Its probability is the softmax over all taggings.
 
-Shapes: B sentences, T tokens of the longest, K labels.
+Shapes: B sentences, T tokens in the longest, K labels.
 """
 
 import torch
@@ -11,13 +11,13 @@ from torch import Tensor, nn
 
 from elmore.tasks.networks.tag_rules import TagRules, allow_all
 
-# In training, what a forbidden step scores: e to it is 0, and yet gradients stay numbers, which
-# they would not with -inf wherever all ways to a tag are forbidden.
+# The score of a forbidden transition in training. Its exponential is 0, but unlike with -inf, the
+# gradient is finite even where every path to a tag is forbidden.
 FORBIDDEN = -10_000.0
 
 
 class CRF(nn.Module):
-    """Scores of steps between labels; steps that the rules forbid have no probability."""
+    """Transition scores; transitions that the rules forbid have probability 0."""
 
     may_start: Tensor
     may_follow: Tensor
@@ -30,27 +30,27 @@ class CRF(nn.Module):
         self.ends = nn.Parameter(torch.zeros(num_labels))
         rules = allow_all(num_labels) if rules is None else rules
         if len(rules.starts) != num_labels:
-            raise ValueError(f"wanted rules for {num_labels} labels, got {len(rules.starts)}")
-        # Not saved with the weights: they follow from the labels.
+            raise ValueError(f"expected rules for {num_labels} labels, got {len(rules.starts)}")
+        # Not saved with the weights, because they follow from the labels.
         self.register_buffer("may_start", rules.starts.clone(), persistent=False)
         self.register_buffer("may_follow", rules.follows.clone(), persistent=False)
         self.register_buffer("may_end", rules.ends.clone(), persistent=False)
 
     def log_likelihood(self, scores: Tensor, labels: Tensor, lengths: Tensor) -> Tensor:
-        """Return (B,): how probable the taggings (B, T) are, given each tag's score (B, T, K).
+        """Return (B,): the log-likelihood of taggings (B, T), given tag scores (B, T, K).
 
-        Behind a sentence's end, labels may be any of 0 to K - 1.
+        At padding, labels can be any number from 0 to K - 1.
         """
-        steps = self._steps(FORBIDDEN)
-        return score_taggings(scores, labels, lengths, **steps) - sum_taggings(
-            scores, lengths, **steps
+        transitions = self._mask_forbidden(FORBIDDEN)
+        return score_taggings(scores, labels, lengths, **transitions) - sum_taggings(
+            scores, lengths, **transitions
         )
 
     def decode(self, scores: Tensor, lengths: Tensor) -> list[list[int]]:
         """Return the most probable tagging of each sentence."""
-        return decode_best(scores, lengths, **self._steps(-torch.inf))
+        return decode_best(scores, lengths, **self._mask_forbidden(-torch.inf))
 
-    def _steps(self, forbidden: float) -> dict[str, Tensor]:
+    def _mask_forbidden(self, forbidden: float) -> dict[str, Tensor]:
         return {
             "starts": self.starts.masked_fill(~self.may_start, forbidden),
             "transitions": self.transitions.masked_fill(~self.may_follow, forbidden),
@@ -67,9 +67,9 @@ def score_taggings(
     starts: Tensor,
     ends: Tensor,
 ) -> Tensor:
-    """Return (B,): all that counts for one tagging (B, T) each."""
-    places = torch.arange(scores.shape[1], device=scores.device)
-    mask = places < lengths[:, None]  # (B, T)
+    """Return (B,): the scores of taggings (B, T)."""
+    positions = torch.arange(scores.shape[1], device=scores.device)
+    mask = positions < lengths[:, None]  # (B, T)
     tags = scores.gather(2, labels.unsqueeze(2)).squeeze(2)  # (B, T)
     steps = transitions[labels[:, :-1], labels[:, 1:]]  # (B, T - 1)
     last = labels.gather(1, lengths[:, None] - 1).squeeze(1)  # (B,)
@@ -84,11 +84,11 @@ def score_taggings(
 def sum_taggings(
     scores: Tensor, lengths: Tensor, *, transitions: Tensor, starts: Tensor, ends: Tensor
 ) -> Tensor:
-    """Return (B,): the log of the sum over all taggings, of e to what each scores."""
-    sums = starts + scores[:, 0]  # (B, K), over all taggings so far that end in a label
-    for place in range(1, scores.shape[1]):
-        longer = (sums.unsqueeze(2) + transitions).logsumexp(dim=1) + scores[:, place]
-        sums = longer.where((place < lengths)[:, None], sums)
+    """Return (B,): the log-sum-exp of the scores of all taggings."""
+    sums = starts + scores[:, 0]  # (B, K), over all taggings so far that end in each label
+    for position in range(1, scores.shape[1]):
+        longer = (sums.unsqueeze(2) + transitions).logsumexp(dim=1) + scores[:, position]
+        sums = longer.where((position < lengths)[:, None], sums)
     return (sums + ends).logsumexp(dim=1)
 
 
@@ -96,19 +96,19 @@ def sum_taggings(
 def decode_best(
     scores: Tensor, lengths: Tensor, *, transitions: Tensor, starts: Tensor, ends: Tensor
 ) -> list[list[int]]:
-    """Return each sentence's best tagging (Viterbi) by the scores (B, T, K) of its tags.
+    """Return the best tagging of each sentence (Viterbi), given tag scores (B, T, K).
 
-    -inf forbids: `transitions` (K, K) is [before, after], `starts` and `ends` are (K,). Where
-    every tagging is forbidden, some tagging is returned.
+    `transitions` (K, K) is [before, after], `starts` and `ends` are (K,); -inf forbids. If every
+    tagging is forbidden, an arbitrary one is returned.
     """
-    best = starts + scores[:, 0]  # (B, K), of all taggings so far that end in a label
+    best = starts + scores[:, 0]  # (B, K), of all taggings so far that end in each label
     stay = torch.arange(scores.shape[2], device=scores.device).expand_as(best)
-    came_from = []  # (B, K) a place, from the second on
-    for place in range(1, scores.shape[1]):
+    came_from = []  # (B, K) per position, from the second on
+    for position in range(1, scores.shape[1]):
         longer, before = (best.unsqueeze(2) + transitions).max(dim=1)
-        goes_on = (place < lengths)[:, None]
-        best = (longer + scores[:, place]).where(goes_on, best)
-        came_from.append(before.where(goes_on, stay))
+        continues = (position < lengths)[:, None]
+        best = (longer + scores[:, position]).where(continues, best)
+        came_from.append(before.where(continues, stay))
     label = (best + ends).argmax(dim=1)  # (B,)
     backwards = [label]
     for before in reversed(came_from):

@@ -1,6 +1,6 @@
-"""LSTMs over sentences of unlike lengths; what is behind a sentence's end changes nothing.
+"""LSTMs over padded batches of sentences; padding does not change any result.
 
-Shapes: B sentences, T tokens of the longest, D input, H one direction.
+Shapes: B sentences, T tokens in the longest, D input, H one direction.
 """
 
 import torch
@@ -8,10 +8,10 @@ from torch import Tensor, nn
 
 
 class BiLSTM(nn.Module):
-    """Layers that read both ways; dropout between them, one mask for all tokens of a sentence.
+    """Bidirectional layers, with one dropout mask per sentence between them.
 
-    Each direction is an LSTM of its own that reads on into the padding, where it does no harm: on
-    a CPU, torch reads long padded sentences faster than packed ones.
+    Each direction is a separate LSTM that also reads the padding, which comes after the sentence
+    and so does no harm: on a CPU, torch is faster with padded sentences than with packed ones.
     """
 
     def __init__(
@@ -25,40 +25,40 @@ class BiLSTM(nn.Module):
         self.dropout = SentenceDropout(dropout)
 
     def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
-        """Map (B, T, D) to (B, T, 2H), zero where there is no token."""
-        turned = find_turned_places(lengths, x.shape[1])
-        is_behind = torch.arange(x.shape[1], device=x.device) >= lengths[:, None]  # (B, T)
+        """Map (B, T, D) to (B, T, 2H), zero at padding."""
+        positions = find_reversed_positions(lengths, x.shape[1])
+        is_padding = torch.arange(x.shape[1], device=x.device) >= lengths[:, None]  # (B, T)
         for number, (rightward, leftward) in enumerate(
             zip(self.rightward, self.leftward, strict=True)
         ):
             x = x if number == 0 else self.dropout(x)
             to_right = rightward(x)[0]
-            to_left = turn(leftward(turn(x, turned))[0], turned)
-            x = torch.cat([to_right, to_left], dim=2).masked_fill(is_behind.unsqueeze(2), 0.0)
+            to_left = reverse(leftward(reverse(x, positions))[0], positions)
+            x = torch.cat([to_right, to_left], dim=2).masked_fill(is_padding.unsqueeze(2), 0.0)
         return x
 
 
-def find_turned_places(lengths: Tensor, num_places: int) -> Tensor:
-    """Return (B, T): where each token is if its sentence is read from its end; padding stays."""
-    places = torch.arange(num_places, device=lengths.device).expand(len(lengths), -1)
-    backwards = lengths[:, None] - 1 - places
-    return backwards.where(backwards >= 0, places)
+def find_reversed_positions(lengths: Tensor, num_positions: int) -> Tensor:
+    """Return (B, T): the positions of the tokens in reverse order; padding stays in place."""
+    positions = torch.arange(num_positions, device=lengths.device).expand(len(lengths), -1)
+    backwards = lengths[:, None] - 1 - positions
+    return backwards.where(backwards >= 0, positions)
 
 
-def turn(x: Tensor, turned: Tensor) -> Tensor:
-    """Return (B, T, D) with its tokens at other places (B, T); twice is not at all."""
-    return x.gather(1, turned.unsqueeze(2).expand(-1, -1, x.shape[2]))
+def reverse(x: Tensor, positions: Tensor) -> Tensor:
+    """Reorder the tokens of (B, T, D) by `find_reversed_positions`; its own inverse."""
+    return x.gather(1, positions.unsqueeze(2).expand(-1, -1, x.shape[2]))
 
 
 class SentenceDropout(nn.Module):
-    """Drops the same numbers of all tokens of a sentence (Gal and Ghahramani, 2016)."""
+    """Dropout with the same mask for all tokens of a sentence (Gal and Ghahramani, 2016)."""
 
     def __init__(self, rate: float) -> None:
         super().__init__()
         self.rate = rate
 
     def forward(self, x: Tensor) -> Tensor:
-        """Map (B, T, D) to itself, thinned out in training."""
+        """Apply dropout to (B, T, D) in training."""
         if not self.training or not self.rate:
             return x
         kept = x.new_empty(x.shape[0], 1, x.shape[2]).bernoulli_(1 - self.rate)
@@ -66,15 +66,15 @@ class SentenceDropout(nn.Module):
 
 
 def make_lstm(input_dim: int, hidden_dim: int) -> nn.LSTM:
-    """Return an LSTM that reads (B, T, D), with weights to begin with."""
+    """Return an initialized LSTM for (B, T, D)."""
     lstm = nn.LSTM(input_dim, hidden_dim, batch_first=True)
-    start_lstm(lstm)
+    init_lstm(lstm)
     return lstm
 
 
 @torch.no_grad()
-def start_lstm(lstm: nn.Module) -> None:
-    """Begin with orthogonal recurrent weights, and gates that forget nothing."""
+def init_lstm(lstm: nn.Module) -> None:
+    """Initialize with orthogonal recurrent weights and a forget bias of 1."""
     for name, weights in lstm.named_parameters():
         if name.startswith("weight_hh"):
             for gate in weights.chunk(4):

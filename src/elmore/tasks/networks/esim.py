@@ -1,9 +1,9 @@
 """ESIM, enhanced sequential inference (Chen et al., 2017), for a pair of sentences.
 
-ELMo stands where the ELMo paper has it for SNLI: below, and above at the output of the first
-biLSTM, so that tokens are aligned by their ELMo vectors too. As there, all hidden layers use ReLU,
-also the last (which was tanh), and the tokens of a sentence share their dropout before the second
-biLSTM. There are no tree-LSTMs: this is the sequential one of the paper's two networks.
+As in the ELMo paper for SNLI, ELMo vectors are added below and above the first biLSTM, so tokens
+are also aligned by their ELMo vectors; all hidden layers use ReLU, including the last, which was
+tanh; and all tokens of a sentence share one dropout mask before the second biLSTM. This is the
+sequential one of the two networks of Chen et al., without tree-LSTMs.
 
 Shapes: B pairs, S and T tokens, H hidden_dim, D = 2H + above_dim, K labels.
 """
@@ -22,7 +22,7 @@ from elmore.tasks.task import TaskBatch
 
 
 class ESIM(LabelChooser):
-    """Reads both sentences, aligns their tokens, reads the comparisons, pools, chooses."""
+    """Encodes both sentences, aligns and compares their tokens, pools them and scores labels."""
 
     def __init__(
         self, *, tokens: TokenInput, labels: Sequence[str], hidden_dim: int, dropout: float = 0.0
@@ -59,7 +59,7 @@ class ESIM(LabelChooser):
         return self.tokens.above(hidden, sentences)
 
     def _compose(self, x: Tensor, aligned: Tensor, sentences: TokenBatch) -> tuple[Tensor, Tensor]:
-        """Compare tokens (B, T, D) with what the other sentence says; return two of (B, 2H)."""
+        """Compare tokens (B, T, D) with the aligned ones; return two vectors (B, 2H)."""
         compared = torch.cat([x, aligned, x - aligned, x * aligned], dim=-1)
         narrowed = self.token_dropout(self.narrow(compared).relu())
         composed = self.composer(narrowed, sentences.lengths)

@@ -1,23 +1,22 @@
-"""How well a span fits one before it: by both, how far apart they are, and who says them.
+"""Score pairs of a span and an antecedent by their vectors, distance and speakers.
 
-As Lee et al. (2017, section 4) have it, but for genres, and with one hidden layer. The matrix of
-that layer is cut in parts: those of one span alone are multiplied with spans, of which there are
-fewer than pairs.
+As in Lee et al. (2017, section 4), but without genres and with one hidden layer. The matrix of that
+layer is split: parts that depend on one span are applied to spans, which are fewer than pairs.
 
-Shapes: K spans, G a span, A antecedents of each, F the hidden layer.
+Shapes: K spans, G a span, A antecedents per span, F the hidden layer.
 """
 
 import torch
 from torch import Tensor, nn
 
 UNKNOWN_SPEAKER = 0
-# How many kept spans an antecedent lies back, told apart from here on.
+# The lower limits of distance buckets; distances are counted in kept spans.
 DISTANCES = (1, 2, 3, 4, 5, 8, 16, 32, 64)
 _NO_SPEAKERS, _SAME_SPEAKER, _OTHER_SPEAKER = range(3)
 
 
 class PairScorer(nn.Module):
-    """A score of [g_i; g_j; g_i * g_j; distance; speakers], by one hidden layer."""
+    """A network with one hidden layer over [g_i; g_j; g_i * g_j; distance; speakers]."""
 
     def __init__(self, *, span_dim: int, hidden_dim: int, dropout: float) -> None:
         super().__init__()
@@ -29,7 +28,7 @@ class PairScorer(nn.Module):
         self.top = nn.Sequential(nn.ReLU(), nn.Dropout(dropout), nn.Linear(hidden_dim, 1))
 
     def forward(self, vectors: Tensor, antecedents: Tensor, speakers: Tensor) -> Tensor:
-        """Map spans (K, G), rows of them (K, A) and who says each (K,) to (K, A)."""
+        """Return scores (K, A), given spans (K, G), rows of antecedents (K, A), speakers (K,)."""
         rows = torch.arange(len(vectors), device=vectors.device)
         hidden = (
             self.span(vectors).unsqueeze(1)
@@ -42,7 +41,7 @@ class PairScorer(nn.Module):
 
 
 def _find_distances(num_back: Tensor) -> Tensor:
-    """Return which of DISTANCES is reached; those that are not back at all count as the first."""
+    """Return the distance buckets; a span that does not come before counts as distance 1."""
     limits = torch.tensor(DISTANCES, device=num_back.device)
     return (torch.bucketize(num_back, limits, right=True) - 1).clamp(min=0)
 

@@ -1,11 +1,11 @@
-"""Tags of a predicate's arguments: a deep LSTM that knows the predicate (He et al., 2017).
+"""Tag the arguments of a predicate: a deep LSTM with a predicate indicator (He et al., 2017).
 
-The network that ELMo was added to for semantic roles (Peters et al., 2018): `[x; ELMo]` beside a
-vector that says whether a token is the predicate, LSTMs in alternating directions, and a softmax
-over BIO tags at each token. Tags are learned one by one; only when predicting are those that cannot
-be BIO left out, by Viterbi without learned transitions. No other constraint of He et al. is here.
+This is the network to which ELMo was added for semantic roles (Peters et al., 2018): `[x; ELMo]`
+and a vector that marks the predicate, LSTM layers of alternating direction, and a softmax over BIO
+tags for each token. Tags are learned independently; predictions are valid BIO sequences, found by
+Viterbi without learned transitions. The other constraints of He et al. are not used.
 
-Shapes: B examples, T tokens of the longest, D input, M the predicate's mark, H hidden, K labels.
+Shapes: B examples, T tokens in the longest, D input, M the predicate's mark, H hidden, K labels.
 """
 
 from collections.abc import Sequence
@@ -27,14 +27,14 @@ from elmore.tasks.task import TaskBatch
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RoleFeatures:
-    """Which token of each example is the predicate, and what is right, if that is known."""
+    """The index of each example's predicate, and the gold tags if they are known."""
 
     predicates: Tensor  # (B,) int64
-    tags: Tensor | None  # (B, T) int64, places among the labels, or NO_LABEL
+    tags: Tensor | None  # (B, T) int64, numbers of labels, or NO_LABEL
 
 
 class RoleTagger(nn.Module):
-    """Words and the predicate's mark -> alternating LSTM -> a score for each label."""
+    """Words and the predicate's mark -> alternating LSTM -> a score per label."""
 
     starts: Tensor
     transitions: Tensor
@@ -62,7 +62,7 @@ class RoleTagger(nn.Module):
         )
         self.linear = nn.Linear(hidden_dim + tokens.above_dim, len(self.labels))
         rules = find_transitions(self.labels, scheme=TagScheme.IOB2).as_scores()
-        # They follow from the labels, and so are not saved with the weights.
+        # Not saved with the weights, because they follow from the labels.
         self.register_buffer("starts", rules["starts"], persistent=False)
         self.register_buffer("transitions", rules["transitions"], persistent=False)
         self.register_buffer("ends", rules["ends"], persistent=False)
@@ -76,16 +76,16 @@ class RoleTagger(nn.Module):
         return self.linear(self.tokens.above(hidden, sentences))
 
     def loss(self, batch: TaskBatch) -> Tensor:
-        """Return the mean over examples of what a tag of one costs, on average over its tokens."""
+        """Return the cross entropy per tag, averaged over tokens and then over examples."""
         (sentences,) = batch.sentences
         scores = self.scores(batch).transpose(1, 2)  # (B, K, T)
-        costs = functional.cross_entropy(
+        losses = functional.cross_entropy(
             scores, batch.features.tags, ignore_index=NO_LABEL, reduction="none"
         )
-        return (costs.sum(dim=1) / sentences.lengths).mean()
+        return (losses.sum(dim=1) / sentences.lengths).mean()
 
     def predict(self, batch: TaskBatch) -> list[tuple[str, ...]]:
-        """Return the best tags that follow BIO, of each example."""
+        """Return the best valid BIO tags of each example."""
         (sentences,) = batch.sentences
         taggings = decode_best(
             self.scores(batch),
@@ -94,8 +94,8 @@ class RoleTagger(nn.Module):
             transitions=self.transitions,
             ends=self.ends,
         )
-        return [tuple(self.labels[place] for place in tagging) for tagging in taggings]
+        return [tuple(self.labels[number] for number in tagging) for tagging in taggings]
 
     def _mark(self, predicates: Tensor, sentences: TokenBatch) -> Tensor:
-        places = torch.arange(sentences.words.shape[1], device=predicates.device)
-        return self.marks((places == predicates[:, None]).long())
+        positions = torch.arange(sentences.words.shape[1], device=predicates.device)
+        return self.marks((positions == predicates[:, None]).long())

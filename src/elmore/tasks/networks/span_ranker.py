@@ -1,13 +1,14 @@
 """End-to-end coreference: each span ranks the spans before it (Lee et al., 2017).
 
-One LSTM a sentence, spans scored as mentions, the best of them kept, and for each a softmax over
-its antecedents and a dummy, "none", that scores 0. As in Lee et al. (2018), a cheap bilinear score
-chooses which antecedents are looked at and is a part of their score; clusters are not refined.
-Unlike either, a span's vector is narrow (see `spans.py`), scorers have one hidden layer, the loss
-is a mean over spans, mentions have a loss of their own (see `loss`), and genres are not told apart.
+An LSTM reads each sentence. All spans are scored as mentions and the best are kept. For each kept
+span there is a softmax over its antecedents and a dummy, "none", with score 0. As in Lee et al.
+(2018), a cheap bilinear score selects the antecedents to consider and is a part of their score;
+clusters are not refined. Unlike in both papers, span vectors are narrow (see `spans.py`), scorers
+have one hidden layer, the loss is a mean over spans, mentions have a separate loss (see `loss`),
+and genres are not used.
 
-Shapes: S sentences, T tokens of the longest, N of the document, C spans, K kept ones, G a span,
-A antecedents of each, M gold mentions.
+Shapes: S sentences, T tokens in the longest, N in the document, C spans, K kept spans, G a span,
+A antecedents per span, M gold mentions.
 """
 
 from collections.abc import Sequence
@@ -24,32 +25,32 @@ from elmore.tasks.networks.pair_scores import PairScorer
 from elmore.tasks.networks.spans import Spans, SpanVectors, choose_spans, list_spans
 from elmore.tasks.task import TaskBatch
 
-# Each is compared with all others of the document, which may be long.
+# Each is compared with all others of a document, which may be long.
 _SPANS_AT_ONCE = 1024
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DocumentFeatures:
-    """What a ranker must know of a document beside its tokens."""
+    """What the network reads of a document in addition to its tokens."""
 
-    speakers: Tensor  # (S,) int64, numbers as `pair_scores.py` compares them
-    mentions: Tensor | None = None  # (M, 2) int64, start and end in the document's tokens
-    clusters: Tensor | None = None  # (M,) int64; a mention of two clusters is there twice
+    speakers: Tensor  # (S,) int64, a number for each speaker; UNKNOWN_SPEAKER if unknown
+    mentions: Tensor | None = None  # (M, 2) int64, tokens[start:end] of the document
+    clusters: Tensor | None = None  # (M,) int64; a mention in two clusters is listed twice
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Ranking:
-    """All spans as mentions; those kept, in the order of the text, and what they may refer to."""
+    """Scores of all spans as mentions, and the kept spans in text order with their antecedents."""
 
     candidates: Spans  # C
     mention_scores: Tensor  # (C,)
     spans: Spans  # K
     antecedents: Tensor  # (K, A) int64, rows of `spans`
-    scores: Tensor  # (K, 1 + A), the dummy's first; -inf where an antecedent is not before its span
+    scores: Tensor  # (K, 1 + A), the dummy first; -inf if an antecedent is not before its span
 
 
 class SpanRanker(nn.Module):
-    """Reads one document, a sentence a row, and finds clusters of its mentions."""
+    """Reads one document, one sentence per row, and finds clusters of its mentions."""
 
     def __init__(
         self,
@@ -98,30 +99,30 @@ class SpanRanker(nn.Module):
         self.pair_scorer = PairScorer(span_dim=span_dim, hidden_dim=scorer_dim, dropout=dropout)
 
     def loss(self, batch: TaskBatch) -> Tensor:
-        """Return minus the log of what all right antecedents of a span have, on average.
+        """Return the mean over spans of -log p(any correct antecedent), plus a loss for mentions.
 
-        To this is added how badly mentions are told from other spans (as by Zhang et al., 2018).
-        Without it a network may drop mentions before it has seen what they are good for; then it
-        never sees them again, and has no loss by that. In training, a long document is cut to a
-        window of its sentences, chosen by chance.
+        The second loss is the cross entropy of recognizing mentions (as in Zhang et al., 2018).
+        Without it, a network may discard mentions early on; then they have no antecedents and no
+        loss, and are never learned. In training, a long document is cut to a random window of
+        sentences.
         """
         num_sentences = len(batch.features.speakers)
         if self.training and num_sentences > self.max_train_sentences:
             first = int(torch.randint(num_sentences - self.max_train_sentences + 1, ()))
             batch = cut_window(batch, first=first, num_sentences=self.max_train_sentences)
         ranking = self.rank(batch)
-        is_right = mark_right(ranking, batch.features)
-        right = ranking.scores.masked_fill(~is_right, -torch.inf).logsumexp(dim=1)
-        ranking_loss = (ranking.scores.logsumexp(dim=1) - right).mean()
+        is_correct = mark_correct(ranking, batch.features)
+        correct = ranking.scores.masked_fill(~is_correct, -torch.inf).logsumexp(dim=1)
+        ranking_loss = (ranking.scores.logsumexp(dim=1) - correct).mean()
         is_mention = find_mentions(ranking.candidates, batch.features).any(dim=1)
         mention_loss = nn.functional.binary_cross_entropy_with_logits(
             ranking.mention_scores, is_mention.to(ranking.mention_scores), reduction="sum"
         )
-        # By kept spans too: most candidates are soon told apart, and would hide the others.
-        return ranking_loss + self.mention_weight * mention_loss / len(right)
+        # Divided by kept spans, not by candidates, most of which are easy and would dominate.
+        return ranking_loss + self.mention_weight * mention_loss / len(correct)
 
     def predict(self, batch: TaskBatch) -> list[Clusters]:
-        """Return the clusters of the one document; none of them has a single mention."""
+        """Return the clusters of the document, each with at least two mentions."""
         ranking = self.rank(batch)
         choices = ranking.scores.argmax(dim=1, keepdim=True)  # (K, 1), the dummy is 0
         with_none = nn.functional.pad(ranking.antecedents, (1, 0), value=-1)  # (K, 1 + A)
@@ -129,7 +130,7 @@ class SpanRanker(nn.Module):
         return [link_spans(ranking.spans.to_pairs(), best.tolist())]
 
     def rank(self, batch: TaskBatch) -> Ranking:
-        """Score the antecedents of the spans that look most like mentions."""
+        """Score the antecedents of the most likely mentions."""
         (tokens,) = batch.sentences
         candidates = list_spans(tokens.lengths, max_tokens=self.max_span_tokens)
         candidate_vectors = self.span_vectors(*self._encode(tokens), candidates)  # (C, G)
@@ -168,9 +169,9 @@ class SpanRanker(nn.Module):
 
     @torch.no_grad()
     def _choose_antecedents(self, vectors: Tensor, mention_scores: Tensor) -> Tensor:
-        """Return rows (K, A) of the best spans before each, by what is cheap to compute.
+        """Return rows (K, A) of the best spans before each span, by the cheap score.
 
-        Where fewer than A are before it, later ones fill up.
+        If there are fewer than A, the rest are arbitrary later spans.
         """
         num_spans = len(vectors)
         num_chosen = min(self.max_antecedents, num_spans - 1)
@@ -185,30 +186,30 @@ class SpanRanker(nn.Module):
 
 
 def find_mentions(spans: Spans, features: DocumentFeatures) -> Tensor:
-    """Return (C, M) bool: which span is which gold mention."""
+    """Return (C, M) bool: True where a span is a gold mention."""
     if features.mentions is None:
-        raise ValueError("a loss needs to know what is right; prepare the batch with gold")
+        raise ValueError("this document was prepared without gold mentions; a loss needs them")
     starts, ends = features.mentions.unbind(dim=1)
     return (spans.starts.unsqueeze(1) == starts) & (spans.ends.unsqueeze(1) == ends)
 
 
-def mark_right(ranking: Ranking, features: DocumentFeatures) -> Tensor:
-    """Return (K, 1 + A) bool: antecedents of the same cluster, or else the dummy."""
+def mark_correct(ranking: Ranking, features: DocumentFeatures) -> Tensor:
+    """Return (K, 1 + A) bool: antecedents in the same cluster; if there are none, the dummy."""
     is_mention = find_mentions(ranking.spans, features).float()  # (K, M)
     assert features.clusters is not None
     is_together = (features.clusters.unsqueeze(1) == features.clusters).float()  # (M, M)
     num_ways = is_mention @ is_together @ is_mention.T  # (K, K)
-    is_right = (num_ways > 0).gather(1, ranking.antecedents) & _is_before(ranking.antecedents)
-    return torch.cat([~is_right.any(dim=1, keepdim=True), is_right], dim=1)
+    is_correct = (num_ways > 0).gather(1, ranking.antecedents) & _is_before(ranking.antecedents)
+    return torch.cat([~is_correct.any(dim=1, keepdim=True), is_correct], dim=1)
 
 
 def link_spans(spans: Sequence[Span], antecedents: Sequence[int]) -> Clusters:
-    """Join each span to its antecedent, an earlier one; -1 is none.
+    """Join each span to its antecedent, an earlier span; -1 for none.
 
     >>> link_spans([(0, 1), (2, 3), (4, 5), (7, 9), (8, 9)], [-1, 0, -1, 1, 2])
     (((0, 1), (2, 3), (7, 9)), ((4, 5), (8, 9)))
     """
-    clusters: dict[int, list[Span]] = {}  # by the row of the first span
+    clusters: dict[int, list[Span]] = {}  # by the row of their first span
     firsts: list[int] = []
     for row, antecedent in enumerate(antecedents):
         firsts.append(row if antecedent < 0 else firsts[antecedent])
@@ -217,7 +218,7 @@ def link_spans(spans: Sequence[Span], antecedents: Sequence[int]) -> Clusters:
 
 
 def cut_window(batch: TaskBatch, *, first: int, num_sentences: int) -> TaskBatch:
-    """Return some sentences of a document as if they were all of it."""
+    """Return some sentences of a document as a document."""
     (tokens,) = batch.sentences
     rows = slice(first, first + num_sentences)
     lengths = tokens.lengths[rows]
@@ -240,6 +241,6 @@ def cut_window(batch: TaskBatch, *, first: int, num_sentences: int) -> TaskBatch
 
 
 def _is_before(antecedents: Tensor) -> Tensor:
-    """Tell of rows (K, A) which are less than their own row."""
+    """Return where rows (K, A) come before their own row."""
     rows = torch.arange(len(antecedents), device=antecedents.device)
     return antecedents < rows.unsqueeze(1)

@@ -1,11 +1,10 @@
-"""Spans of tokens, any of which may be a mention: all of them, their vectors, the best of them.
+"""Spans that may be mentions: list them, compute their vectors, choose the best.
 
-A span's vector is made of [h_start; h_end; head; width], where head is the mean of the span's
-inputs, weighed by attention (Lee et al., 2017, section 4). Unlike theirs it is narrowed by a matrix
-at once, so that pairs of spans are cheap; and that matrix is multiplied with tokens, not with
-spans, of which there are many more.
+A span's vector is a linear map of [h_start; h_end; head; width], where head is the mean of the
+span's inputs, weighted by attention (Lee et al., 2017, section 4). Unlike theirs, it is narrow, so
+that pairs of spans are cheap. The matrix is applied to tokens, which are far fewer than spans.
 
-Shapes: S sentences, N tokens of the document, C spans, K kept ones, X input, H hidden, G a span.
+Shapes: S sentences, N tokens of the document, C spans, K kept spans, X input, H hidden, G a span.
 """
 
 from collections.abc import Iterable
@@ -17,7 +16,7 @@ from torch import Tensor, nn
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Spans:
-    """`tokens[start:end]` of a document, each."""
+    """Spans tokens[start:end] of a document."""
 
     starts: Tensor  # (C,) int64
     ends: Tensor  # (C,) int64
@@ -32,12 +31,12 @@ class Spans:
         return Spans(starts=self.starts[rows], ends=self.ends[rows])
 
     def to_pairs(self) -> list[tuple[int, int]]:
-        """Return (start, end) of each."""
+        """Return (start, end) of each span."""
         return list(zip(self.starts.tolist(), self.ends.tolist(), strict=True))
 
 
 def list_spans(lengths: Tensor, *, max_tokens: int) -> Spans:
-    """Return all spans of up to `max_tokens` within the sentences (S,), the short ones first."""
+    """Return all spans of up to `max_tokens` within sentences of `lengths` (S,), shortest first."""
     sentence_ends = lengths.cumsum(dim=0).repeat_interleave(lengths)  # (N,)
     room = sentence_ends - torch.arange(len(sentence_ends), device=lengths.device)
     starts = [(room >= width).nonzero().squeeze(1) for width in range(1, max_tokens + 1)]
@@ -46,7 +45,7 @@ def list_spans(lengths: Tensor, *, max_tokens: int) -> Spans:
 
 
 class SpanVectors(nn.Module):
-    """`W [h_start; h_end; head; width] + b`, added up part by part."""
+    """`W [h_start; h_end; head; width] + b`, computed as a sum of its parts."""
 
     def __init__(
         self, *, input_dim: int, hidden_dim: int, output_dim: int, max_tokens: int
@@ -60,7 +59,7 @@ class SpanVectors(nn.Module):
         self.width = nn.Embedding(max_tokens, output_dim)
 
     def forward(self, x: Tensor, hidden: Tensor, spans: Spans) -> Tensor:
-        """Map tokens (N, X) and (N, H) to spans (C, G), which are in `list_spans`'s order."""
+        """Map tokens (N, X) and (N, H) to spans (C, G), in the order of `list_spans`."""
         return (
             self.start(hidden)[spans.starts]
             + self.end(hidden)[spans.ends - 1]
@@ -69,29 +68,29 @@ class SpanVectors(nn.Module):
         )
 
     def _find_heads(self, tokens: Tensor, attention: Tensor, spans: Spans) -> Tensor:
-        """Return (C, G): means of (N, G) by the softmax, within each span, of (N, 1).
+        """Return (C, G): means of (N, G), weighted by the softmax of (N, 1) within each span.
 
-        A mean over one token more lies between the mean so far and that token. So spans of all
-        starts grow a token at a time, and nothing is ever as large as spans times tokens.
+        The mean over one more token is between the mean so far and that token. So spans of all
+        starts grow by one token at a time, and no tensor has the size of spans times tokens.
         """
         heads, log_sums = tokens, attention
         found = [heads[spans.starts[spans.widths == 1]]]
         for width in range(2, self.max_tokens + 1):
             next_attention = attention[width - 1 :]
             share = torch.sigmoid(next_attention - log_sums[:-1])
-            heads = torch.lerp(heads[:-1], tokens[width - 1 :], share)  # of starts 0 to N - width
+            heads = torch.lerp(heads[:-1], tokens[width - 1 :], share)  # for starts 0 to N - width
             log_sums = torch.logaddexp(log_sums[:-1], next_attention)
             found.append(heads[spans.starts[spans.widths == width]])
         return torch.cat(found)
 
 
 def choose_spans(spans: Spans, scores: Tensor, *, num_kept: int, allows_crossing: bool) -> Tensor:
-    """Return rows (K,) of the spans that score best, in the order of the text.
+    """Return the rows (K,) of the best-scoring spans, in text order.
 
-    A span that partly overlaps a better one is left out, unless crossing is allowed; so there may
-    be fewer than `num_kept`.
+    Unless crossing is allowed, a span that partially overlaps a better one is left out, so there
+    may be fewer than `num_kept`.
     """
-    # Stable, so that spans of equal scores (a sentence said twice) are taken in a fixed order.
+    # Stable, so that spans with equal scores (in a repeated sentence) are in a fixed order.
     best = scores.argsort(descending=True, stable=True)
     if allows_crossing:
         best = best[:num_kept]
@@ -99,21 +98,21 @@ def choose_spans(spans: Spans, scores: Tensor, *, num_kept: int, allows_crossing
         uncrossed = _skip_crossing(spans.pick(best).to_pairs(), num_kept=num_kept)
         best = best[torch.tensor(uncrossed, dtype=torch.int64, device=best.device)]
     kept = spans.pick(best)
-    places = kept.starts * (1 + kept.ends.max()) + kept.ends
-    return best[places.argsort()]
+    text_order = kept.starts * (1 + kept.ends.max()) + kept.ends
+    return best[text_order.argsort()]
 
 
 def _skip_crossing(pairs: Iterable[tuple[int, int]], *, num_kept: int) -> list[int]:
-    """Return which of (start, end), the best first, cross none that was taken before."""
+    """Return the rows of (start, end), best first, that cross none that was taken before."""
     taken: list[int] = []
-    last_ends: dict[int, int] = {}  # of the spans taken, by their start
-    first_starts: dict[int, int] = {}  # and by their end
+    last_ends: dict[int, int] = {}  # the last end of the spans taken, by start
+    first_starts: dict[int, int] = {}  # the first start, by end
     for row, (start, end) in enumerate(pairs):
         if len(taken) == num_kept:
             break
         if any(
-            last_ends.get(place, end) > end or first_starts.get(place, start) < start
-            for place in range(start + 1, end)
+            last_ends.get(position, end) > end or first_starts.get(position, start) < start
+            for position in range(start + 1, end)
         ):
             continue
         taken.append(row)

@@ -1,4 +1,4 @@
-"""Tags by their numbers among the labels, as losses want them."""
+"""Convert tags to numbers, as input of a loss."""
 
 from collections.abc import Sequence
 
@@ -6,12 +6,12 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-# Stands for a tag that training does not have, and for none behind a sentence's end: no loss.
+# Stands for padding and for tags that do not occur in training; they have no loss.
 NO_LABEL = -100
 
 
 def number_tags(sentences: Sequence[Sequence[str]], *, labels: Sequence[str]) -> Tensor:
-    """Look the tags of B sentences up; return (B, T) int64, filled up with NO_LABEL.
+    """Return the numbers of the tags of B sentences: (B, T) int64, padded with NO_LABEL.
 
     >>> number_tags([["O", "B-A"], ["B-NEW"]], labels=["O", "B-A"]).tolist()
     [[0, 1], [-100, -100]]

@@ -1,10 +1,10 @@
-"""One tag a token: biLSTMs, and a CRF or a softmax above them (Lample et al., 2016).
+"""One tag per token: biLSTMs with a CRF or a softmax on top (Lample et al., 2016).
 
-With the paper's characters and widths, this is the network that ELMo was added to for names (Peters
-et al., 2017 and 2018). Differently here, dropout between layers keeps one mask a sentence, and a
-step from tag to tag that their scheme forbids has no probability in training either.
+With the paper's character CNN and sizes, this is the network to which ELMo was added for named
+entities (Peters et al., 2017 and 2018). Two things differ: dropout between layers has one mask per
+sentence, and transitions that the tag scheme forbids have probability 0 in training too.
 
-Shapes: B sentences, T tokens of the longest, H one direction, K labels.
+Shapes: B sentences, T tokens in the longest, H one direction, K labels.
 """
 
 from collections.abc import Callable
@@ -22,14 +22,14 @@ from elmore.tasks.task import TaskBatch
 
 
 class Tagger(nn.Module):
-    """`[x; ELMo]` -> biLSTMs -> `[h; ELMo]` -> a score for each label -> the best tagging."""
+    """`[x; ELMo]` -> biLSTMs -> `[h; ELMo]` -> a score per label -> the best tag sequence."""
 
     def __init__(
         self,
         *,
         tokens: TokenInput,
         num_labels: int,
-        write: Callable[[list[int]], list[str]],  # the tags of a sentence, given by their numbers
+        write: Callable[[list[int]], list[str]],  # converts numbers to tags
         hidden_dim: int,
         num_layers: int = 1,
         dropout: float = 0.0,
@@ -44,12 +44,12 @@ class Tagger(nn.Module):
             num_layers=num_layers,
             dropout=dropout,
         )
-        # Not of the ELMo vectors above, which have a dropout of their own.
+        # Not applied to the ELMo vectors above, which have their own dropout.
         self.dropout = nn.Dropout(dropout)
         self.scorer = nn.Linear(self.encoder.output_dim + tokens.above_dim, num_labels)
         self.crf = CRF(num_labels=num_labels, rules=rules)
         self.uses_crf = uses_crf
-        # Without learning its steps score 0, so that of a CRF only the rules are left.
+        # Untrained transitions score 0, so only the rules have an effect.
         self.crf.requires_grad_(uses_crf)
         self.write = write
 
@@ -58,7 +58,7 @@ class Tagger(nn.Module):
         (sentences,) = batch.sentences
         gold: Tensor | None = batch.features  # (B, T) int64, numbers of labels, or NO_LABEL
         if gold is None:
-            raise ValueError("this batch was prepared without gold tags, so that it has no loss")
+            raise ValueError("this batch was prepared without gold tags; a loss needs them")
         scores = self._score(sentences)
         losses = (
             self._crf_losses(scores, gold, sentences)
@@ -83,7 +83,7 @@ class Tagger(nn.Module):
         return self.scorer(self.tokens.above(self.dropout(hidden), sentences))
 
     def _crf_losses(self, scores: Tensor, gold: Tensor, sentences: TokenBatch) -> Tensor:
-        """Return (B,): 0 for a sentence that has a tag which cannot be predicted."""
+        """Return (B,): 0 for a sentence with a tag that does not occur in training."""
         is_known = ((gold != NO_LABEL) | ~sentences.mask).all(dim=1)
         likelihoods = self.crf.log_likelihood(scores, gold.clamp(min=0), sentences.lengths)
         return -likelihoods.where(is_known, likelihoods.new_zeros(()))

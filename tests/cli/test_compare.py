@@ -47,12 +47,12 @@ def test_mistakes_are_told_in_a_sentence_and_nothing_is_written(elmore_command, 
         ([*compare, *data, "--shares", "1,many"], "--shares has 'many'"),
         ([*compare, *data, "--shares", "nan"], "--shares has 'nan'"),
         ([*compare, *data, "--variants", "middle"], "unknown variant 'middle'"),
-        ([*compare, *data, "--variants", ","], "no variant to train"),
+        ([*compare, *data, "--variants", ","], "no variants given"),
         ([*compare, *data, "--set", "elmo.where=none"], "elmo.where is 'none'"),
         ([*compare, *data, "--set", "training.epochs=3"], "unknown setting 'epochs'"),
         ([*compare, "--data", "broken"], "dev.txt, line 2"),
         ([*compare], "data is missing; give a folder (--data), or --train and --dev"),
-        ([*compare, *data, "-o", "data"], "data has other files in it"),
+        ([*compare, *data, "-o", "data"], "data contains other files"),
         ([*compare, *data, "--model", "./nowhere"], "there is no model at './nowhere'"),
     ):
         assert_refused(elmore_command(*arguments), told)
@@ -68,13 +68,16 @@ def test_networks_that_can_only_predict_one_label_are_not_compared(elmore_comman
     command = ["compare", "texts", "--data", "same", "--model", "model", "--seeds", "2", *small]
     result = elmore_command(*command, "--shares", "50,100")
     assert result.status == 0
-    assert "Neither learned: with ELMo at the input 60.00 ± 0.00 accuracy on dev" in result.out
-    assert "the same prediction for everything scores 60.00" in result.out
+    assert (
+        "Neither network learned: with ELMo at the input, accuracy on dev is 60.00 ± 0.00"
+        in result.out
+    )
+    assert "a constant prediction scores 60.00" in result.out
     assert "+0.00" not in result.out
     assert "are enough" not in result.out
     page = (place.folder / "compare-texts" / "report.html").read_text()
-    assert "Neither learned: " in page
+    assert "Neither network learned: " in page
     assert "+0.00" not in page
     report = elmore_command(*command, "--shares", "50,100", "--json").json
-    assert report["finding"].startswith("Neither learned: ")
+    assert report["finding"].startswith("Neither network learned: ")
     assert {run["constant_scores"]["dev"] for run in report["runs"]} == {60.0}

@@ -68,12 +68,12 @@ def test_a_number_of_epochs_that_was_set_is_kept():
 def test_what_cannot_be_compared_is_told():
     with pytest.raises(ConfigError, match="unknown variant 'middle'; choose from: without, input"):
         plan(variants=["middle"])
-    with pytest.raises(ConfigError, match="no variant to train"):
+    with pytest.raises(ConfigError, match="no variants given"):
         plan(variants=[])
     with pytest.raises(ConfigError, match=r"elmo.where is 'none'"):
         plan_runs(make_settings(), variants=["input"], shares=[1.0], num_seeds=1)
     shared = make_settings("elmo.where=input", "training.share=0.1")
-    with pytest.raises(ConfigError, match=r"training.share is 0.1, .*give --shares 10 in its"):
+    with pytest.raises(ConfigError, match=r"training.share is 0.1, .*use --shares 10 instead"):
         plan_runs(shared, variants=["input"], shares=[1.0], num_seeds=1)
     blind = make_settings("elmo.where=input", "words.dim=0", "characters.num_filters=0")
     with pytest.raises(ConfigError, match="the network has no input"):
@@ -118,7 +118,9 @@ def test_a_share_that_is_too_small_is_told_before_anything_is_trained(tmp_path):
         (texts / f"{part}.tsv").write_text("good\tyes\nbad\tno\n" * 20)
     settings = load_settings("texts", changes=["words.dim=4"])
     runs = plan_runs(settings, variants=["without"], shares=[1.0, 0.025], num_seeds=2)
-    with pytest.raises(DataError, match=r"2.5 % of the training data, drawn by seed 1, .*'\w+'"):
+    with pytest.raises(
+        DataError, match=r"2.5 % of the training data \(1 example, drawn with seed 1\) .*'\w+'"
+    ):
         list(
             run_comparison(
                 runs, find_parts(texts), tmp_path / "out", elmo=ElmoChoice(), observer=watcher
@@ -138,7 +140,8 @@ def test_a_limit_that_is_too_small_is_told_for_every_seed_before_anything_is_tra
     # Some of ten seeds draw two of the same label.
     runs = plan_runs(settings, variants=["without"], shares=[1.0], num_seeds=10)
     with pytest.raises(
-        DataError, match=r"^training.max_examples = 2 of .* \(2 examples; take more\)"
+        DataError,
+        match=r"^training.max_examples = 2 of .* \(2 examples, drawn with seed \d\) .* use more",
     ):
         list(
             run_comparison(

@@ -23,28 +23,28 @@ def find(*runs):
     [
         (
             [84.0, 85.0, 86.0],
-            "With ELMo at the input 85.0 ± 1.0 f1 on test, without 81.0 ± 1.0: a gain of 4.0 "
-            "points (21 % of the errors), over 3 seeds.",
+            "With ELMo at the input, f1 on test is 85.0 ± 1.0; without ELMo it is 81.0 ± 1.0: a "
+            "gain of 4.0 points (21 % of the errors), over 3 seeds.",
         ),
         (
             [80.25, 82.0, 81.25],
-            "With ELMo at the input 81.17 ± 0.88 f1 on test, without 81.00 ± 1.00: 0.17 points "
-            "more, which is not beyond what seeds differ by, over 3 seeds.",
+            "With ELMo at the input, f1 on test is 81.17 ± 0.88; without ELMo it is 81.00 ± 1.00: "
+            "0.17 points more, within the variation between seeds, over 3 seeds.",
         ),
         (
             [70.0, 72.0, 71.0],
-            "No gain: with ELMo at the input 71.0 ± 1.0 f1 on test, without 81.0 ± 1.0: "
-            "10.0 points less, over 3 seeds.",
+            "No gain: with ELMo at the input, f1 on test is 71.0 ± 1.0; without ELMo it is 81.0 ± "
+            "1.0: 10.0 points less, over 3 seeds.",
         ),
         (
             [80.0, 82.0, 81.0],
-            "No gain: with ELMo at the input 81.00 ± 1.00 f1 on test, without 81.00 ± 1.00: "
-            "no difference, over 3 seeds.",
+            "No gain: with ELMo at the input, f1 on test is 81.00 ± 1.00; without ELMo it is 81.00 "
+            "± 1.00: no difference, over 3 seeds.",
         ),
         (
             [84.0],
-            "With ELMo at the input 84.0 f1 on test, without 81.0 ± 1.0: 3.0 points more (16 % of "
-            "the errors), of which chance may have any part, over 1 and 3 seeds.",
+            "With ELMo at the input, f1 on test is 84.0; without ELMo it is 81.0 ± 1.0: 3.0 points "
+            "more (16 % of the errors), which may be chance, over 1 and 3 seeds.",
         ),
     ],
 )
@@ -54,24 +54,26 @@ def test_the_sentence_says_what_the_numbers_say(scores, sentence):
 
 def test_one_seed_each_is_said():
     assert find(make_run(test=80.0), make_run("both", test=85.0)) == (
-        "With ELMo at the input and the output 85.0 f1 on test, without 80.0: 5.0 points more "
-        "(25 % of the errors), of which chance may have any part, from one seed."
+        "With ELMo at the input and the output, f1 on test is 85.0; without ELMo it is 80.0: 5.0 "
+        "points more (25 % of the errors), which may be chance, from one seed."
     )
 
 
 def test_of_several_uses_the_choice_is_said():
     found = find(*WITHOUT, *make_runs("input", [84.0]), *make_runs("own <use>", [90.0]))
-    assert found.startswith("With ELMo used as “own <use>” (the best on dev of 2 uses of it) 90.0")
+    assert found.startswith(
+        "With ELMo used as “own <use>” (the best on dev of 2 variants), f1 on test is 90.0"
+    )
 
 
 def test_what_is_missing_is_said():
     assert find(*WITHOUT) == (
-        "Without ELMo 81.00 ± 1.00 f1 on test, over 3 seeds; "
-        "there is no run with ELMo on as many examples yet."
+        "Without ELMo, f1 on test is 81.00 ± 1.00, over 3 seeds. "
+        "There is no run with ELMo on as many examples yet."
     )
     assert find(make_run("input", test=84.0)) == (
-        "With ELMo at the input 84.00 f1 on test, from one seed; "
-        "there is no run without ELMo on as many examples to compare with."
+        "With ELMo at the input, f1 on test is 84.00, from one seed. "
+        "There is no run without ELMo on as many examples to compare with."
     )
 
 
@@ -115,8 +117,8 @@ def make_unlearned(*, shares=(1.0,)):
 def test_where_neither_learned_that_is_what_is_said():
     comparison = make_unlearned()
     assert describe_finding(comparison, summarize(comparison)) == (
-        "Neither learned: with ELMo at the input 52.00 ± 0.00 f1 on test, without 52.00 ± 0.00, "
-        "over 3 seeds, and the same prediction for everything scores 52.00; train for longer, on "
+        "Neither network learned: with ELMo at the input, f1 on test is 52.00 ± 0.00; without ELMo "
+        "it is 52.00 ± 0.00, over 3 seeds; a constant prediction scores 52.00. Train longer, on "
         "more examples or with other settings before comparing."
     )
 
@@ -128,11 +130,11 @@ def test_where_neither_learned_no_report_has_an_interval_or_counts_examples(tmp_
     written = json.loads((tmp_path / "report.json").read_text())
     page = make_page(comparison, plots=[], command="elmore compare")
     for report in (text, written["finding"], page):
-        assert "Neither learned: " in report
+        assert "Neither network learned: " in report
     for report in (text, page):
         assert "+0.00" not in report
         assert "are enough" not in report
-        assert "how many examples ELMo saves cannot be said" in report
+        assert "the number of examples that ELMo saves is unknown" in report
     verdicts = {cell["gain"]["verdict"] for cell in written["cells"] if cell["gain"]}
     assert verdicts == {"neither learned"}
     assert {cell["has_learned"] for cell in written["cells"]} == {False}
@@ -146,6 +148,6 @@ def test_a_baseline_that_learned_nothing_is_no_target():
     ]
     comparison = make_comparison(runs)
     text = write_table(comparison)
-    assert "With ELMo at the input 90.0 f1 on test, without 52.0" in text
+    assert "With ELMo at the input, f1 on test is 90.0; without ELMo it is 52.0" in text
     assert "are enough" not in text
-    assert "how many examples ELMo saves cannot be said" in text
+    assert "the number of examples that ELMo saves is unknown" in text

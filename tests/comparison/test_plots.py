@@ -56,7 +56,7 @@ def test_every_plot_is_xml_on_white_and_names_its_variants(plots):
 
 
 def test_variants_are_shown_with_their_numbers(plots):
-    plot = plots["Uses of ELMo"]
+    plot = plots["Variants"]
     words = read_words(plot)
     odd = "a$b$_<她>\ufffd &"
     assert {"without", "input", odd, "81.00 ± 1.41", "84.75 ± 1.06", "f1 on test"} <= words
@@ -74,7 +74,7 @@ def test_fewer_examples_are_shown_for_variants_that_had_fewer(plots):
 
 @needs_matplotlib
 def test_layers_are_shown_in_percent(plots):
-    words = read_words(plots["What each layer has of the mix"])
+    words = read_words(plots["Layer weights"])
     assert {"tokens", "layer 1", "layer 2", "20 ± 0", "50 ± 0", "× 1.50"} <= words
     single = make_comparison([make_run("own"), make_run("input", layer_shares={"b": [0.9, 0.1]})])
     assert {"20", "90", "10", "input: b"} <= read_words(draw_layers(single))
@@ -83,9 +83,9 @@ def test_layers_are_shown_in_percent(plots):
 
 @needs_matplotlib
 def test_curves_are_shown_of_runs_that_kept_them(plots):
-    words = read_words(plots["While training"])
+    words = read_words(plots["Learning curves"])
     assert {"without", "input", "epoch", "f1 on dev"} <= words
-    assert "clip-path" in plots["While training"].svg  # the first epochs may be below the panel
+    assert "clip-path" in plots["Learning curves"].svg  # the first epochs may be below the panel
     assert draw_curves(make_comparison([make_run(curve=[])])) is None
     flat = [make_point(1, dev=50.0)]
     assert "epoch" in read_words(draw_curves(make_comparison([make_run(curve=flat)])))
@@ -97,9 +97,9 @@ def test_scores_with_formula_signs_are_words():
     runs = [make_run(share=share, scores={"dev": {"$f$": 3.0}}) for share in (0.1, 1.0)]
     plots = draw_plots(make_comparison(runs, main_score="$f$"))
     assert [plot.title for plot in plots if "$f$ on dev" in read_words(plot)] == [
-        "Uses of ELMo",
+        "Variants",
         "With fewer examples",
-        "While training",
+        "Learning curves",
     ]
 
 

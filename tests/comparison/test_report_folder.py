@@ -26,6 +26,6 @@ def test_without_matplotlib_the_page_names_the_extra(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     page = write_report(COMPARISON, tmp_path, command="elmore compare").read_text()
     assert "<img" not in page
-    assert "There are no plots here: a plot needs an optional library" in page
+    assert "Plots are missing: a plot needs an optional library" in page
     assert "pip install &#x27;elmore[plot]&#x27;" in page
     assert "a gain of" in page

@@ -29,7 +29,7 @@ def test_all_are_compared_on_dev_if_one_was_not_scored_on_test():
 
 @pytest.mark.parametrize("changes", [{"share": 0.0}, {"share": 1.5}, {"num_train": 0}])
 def test_a_share_that_is_none_is_refused(changes):
-    with pytest.raises(DataError, match=r"'input' has share .* wanted a share above 0"):
+    with pytest.raises(DataError, match=r"'input' has share .* expected a share above 0"):
         make_run("input", **changes)
 
 

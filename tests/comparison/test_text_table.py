@@ -9,7 +9,7 @@ def test_the_table_by_hand():
         *make_runs("input", [84.0, 86.5]),
     ]
     assert write_table(make_comparison(runs)) == (
-        "names: f1 on test by training examples, mean ± deviation (seeds)\n"
+        "names: f1 on test by training examples, mean ± std. dev. (seeds)\n"
         "                   100 (10 %)     1,000 (100 %)\n"
         "without ELMo        60.00 (1)  81.00 ± 1.41 (2)\n"
         "ELMo at the input           –  85.25 ± 1.77 (2)\n"
@@ -18,8 +18,8 @@ def test_the_table_by_hand():
         "                   100 (10 %)           1,000 (100 %)\n"
         "ELMo at the input           –  +4.25 (+1.07 to +7.43)\n"
         "\n"
-        "With ELMo at the input 85.2 ± 1.8 f1 on test, without 81.0 ± 1.4: a gain of 4.2 points "
-        "(22 % of the errors), over 2 seeds.\n"
+        "With ELMo at the input, f1 on test is 85.2 ± 1.8; without ELMo it is 81.0 ± 1.4: a gain "
+        "of 4.2 points (22 % of the errors), over 2 seeds.\n"
     )
 
 

@@ -1,4 +1,4 @@
-"""Is ELMo worth it here? One network with and without it, over seeds and shares of the data."""
+"""Train a task network with and without ELMo, over seeds and fractions of the training data."""
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -21,7 +21,7 @@ from elmore.tasks.fit.progress import FitObserver
 from elmore.tasks.fit.settings import ElmoPlace, FitSettings, read_settings
 from elmore.wording import count
 
-# What each changes of the settings given.
+# Changes to the [elmo] settings in each variant.
 VARIANTS: dict[str, dict[str, Any]] = {
     "without": {"where": "none"},
     "input": {"where": "input"},
@@ -30,17 +30,17 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "top": {"layers": "top"},
     "average": {"layers": "average"},
     "finetuned": {"training": "task"},
-    "domain": {},  # how long it reads is said below
+    "domain": {},  # `_change` sets the epochs of fine-tuning
 }
 RUNS = "runs"
 COMPARISON = FolderKind(holds="a comparison", markers=(RUNS,), is_marker=Path.is_dir)
-# Of fine-tuning a biLM on the task's text, where settings do not say.
+# Epochs of fine-tuning a biLM on the task's text, if the settings have none.
 DOMAIN_EPOCHS = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedRun:
-    """One training of a comparison."""
+    """One training run of a comparison."""
 
     variant: str
     share: float
@@ -59,7 +59,7 @@ class PlannedRun:
         return elmo.where is not ElmoPlace.NONE and elmo.finetune_epochs > 0
 
     def find_folder(self, comparison: Path) -> Path:
-        """Return where it is trained, in the folder of the comparison."""
+        """Return its folder within that of the comparison."""
         return comparison / RUNS / self.name
 
 
@@ -70,25 +70,25 @@ def plan_runs(
     shares: Sequence[float],
     num_seeds: int,
 ) -> list[PlannedRun]:
-    """Return all trainings, those of one seed before those of the next.
+    """Return all training runs, ordered by seed.
 
-    So a comparison that is stopped half-way has compared something.
+    So a comparison that is stopped halfway already has results for the first seeds.
     """
     known = f"choose from: {', '.join(VARIANTS)}"
     if not variants:
-        raise ConfigError(f"there is no variant to train; {known}")
+        raise ConfigError(f"no variants given; {known}")
     for variant in variants:
         if variant not in VARIANTS:
             raise ConfigError(f"unknown variant {variant!r:.60}; {known}")
     if settings.elmo.where is ElmoPlace.NONE:
         raise ConfigError(
-            "elmo.where is 'none', so that no variant would have ELMo vectors; leave it to the "
-            "variants, of which 'without' has none"
+            "elmo.where is 'none', so no variant would use ELMo; remove this setting (the variant "
+            "'without' trains without ELMo)"
         )
     if settings.training.share != 1.0:
         raise ConfigError(
-            f"training.share is {settings.training.share}, but a comparison has shares of its own; "
-            f"give --shares {100 * settings.training.share:g} in its place"
+            f"training.share is {settings.training.share}, but a comparison sets its own shares; "
+            f"use --shares {100 * settings.training.share:g} instead"
         )
     runs = [
         PlannedRun(
@@ -101,9 +101,9 @@ def plan_runs(
         for share in shares
         for variant in variants
     ]
-    for run in runs[: len(variants)]:  # the others differ in seeds and shares
+    for run in runs[: len(variants)]:  # the others differ only in seed and share
         check_input(run.settings)
-    # What was named twice is trained once, and counts once.
+    # A variant or share that was given twice is trained once.
     return list({run.name: run for run in runs}.values())
 
 
@@ -128,12 +128,12 @@ def run_comparison(
     accept: bool = False,
     device: str = "cpu",
 ) -> Iterator[tuple[PlannedRun, FitReport]]:
-    """Train what is not trained yet, each in a folder of its own; yield each report.
+    """Train what is not trained yet, each run in its own folder; yield each report.
 
-    Data that looks wrong is an `ImplausibleDataError` unless `accept`.
+    Implausible data raises an `ImplausibleDataError` unless `accept`.
     """
     COMPARISON.check(folder)
-    read_device(device)  # before the data are read
+    read_device(device)  # fail before the data is read
     observer = observer or FitObserver()
     choice = replace(elmo, domain=elmo.domain or folder.resolve() / "domain")
     task = make_task(runs[0].settings)
@@ -159,7 +159,7 @@ def run_comparison(
             run.settings,
             parts,
             run.find_folder(folder),
-            # The first makes the biLM that all others read.
+            # The first such run fine-tunes the biLM that the others use.
             elmo=renewing if number in transfers[:1] else choice,
             data=data,
             observer=observer,
@@ -170,7 +170,7 @@ def run_comparison(
 
 
 def _check_draws(runs: Sequence[PlannedRun], data: TaskData) -> None:
-    """Refuse draws too small to learn from now, not hours later when their turn comes."""
+    """Raise an error now if a sample is too small to learn from, rather than hours later."""
     draws = {(run.share, run.seed): run for run in runs}
     for (share, seed), run in draws.items():
         training = run.settings.training
@@ -179,20 +179,20 @@ def _check_draws(runs: Sequence[PlannedRun], data: TaskData) -> None:
             continue  # problems of the whole data are reported elsewhere
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", DataWarning)  # each training prints its own
+                warnings.simplefilter("ignore", DataWarning)  # each run prints its own
                 make_task(run.settings).find_labels(data.train[number] for number in chosen)
         except DataError as error:
             most = training.max_examples
             is_limited = most is not None and len(chosen) == most
             drawn = f"training.max_examples = {most}" if is_limited else f"{100 * share:g} %"
             raise DataError(
-                f"{drawn} of the training data, drawn by seed {seed}, are too few "
-                f"({count(len(chosen), 'example')}; take more): {error}"
+                f"{drawn} of the training data ({count(len(chosen), 'example')}, drawn with seed "
+                f"{seed}) is too little; use more: {error}"
             ) from None
 
 
 def _check_transfer(run: PlannedRun, choice: ElmoChoice, folder: Path, *, restart: bool) -> None:
-    """Refuse a biLM that cannot be fine-tuned before other variants are trained."""
+    """Raise an error before any training if the biLM cannot be fine-tuned."""
     opener = LayerOpener(
         run.settings.elmo, choice, folder=run.find_folder(folder), observer=FitObserver()
     )
@@ -206,7 +206,7 @@ def summarize(
     elmo: str,
     fingerprint: str,
 ) -> Comparison:
-    """Bring the trainings of a comparison together."""
+    """Collect the results of all training runs."""
     reports = [report for _, report in finished]
     full = max(finished, key=lambda pair: pair[0].share)[1]
     perplexity = next((report.perplexity for report in reports if report.perplexity), None)

@@ -1,4 +1,4 @@
-"""What the plots of a report have in common: colors, labels beside lines, SVG that never varies."""
+"""Shared by all plots of a report: colors, labels beside lines, reproducible SVG."""
 
 import io
 import warnings
@@ -16,29 +16,29 @@ if TYPE_CHECKING:
 
 INK = "#222222"
 GRID = "#e4e4e4"
-# Told apart by people who do not see all colors, too (Okabe and Ito, 2008); in grey, and where
-# there are more variants than colors, markers and dashes tell them apart.
+# Distinguishable with color blindness (Okabe and Ito, 2008). Markers and dashes distinguish
+# variants in grayscale, and if there are more variants than colors.
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 MARKERS = "osD^vPX*"
 DASHES = ("-", (0, (6, 1.5)), (0, (2, 1)), "-.", (0, (1, 1.2)))
-# Between labels beside a panel, in parts of its height.
+# Distance between labels beside a panel, as a fraction of its height.
 LABEL_GAP = 0.072
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Plot:
-    """A figure of the page."""
+    """A figure of the report page."""
 
     title: str
     caption: str
     alt: str
-    """What it shows, for those who do not see it; the tables have the numbers."""
+    """What it shows, for screen readers; the tables have the numbers."""
     svg: str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Look:
-    """How a variant is drawn, the same in all plots."""
+    """The style of a variant, the same in all plots."""
 
     label: str
     color: str
@@ -47,7 +47,7 @@ class Look:
 
 
 def find_looks(variants: Sequence[str]) -> dict[str, Look]:
-    """Return a look for each variant; the first, the baseline, is black."""
+    """Return the style of each variant; the first, the baseline, is black."""
     return {
         variant: Look(
             label=escape_formula(describe(variant).label),
@@ -61,7 +61,7 @@ def find_looks(variants: Sequence[str]) -> dict[str, Look]:
 
 @contextmanager
 def plot_settings() -> Iterator[None]:
-    """Draw inside by matplotlib's own settings, not the user's: they would change the report."""
+    """Use matplotlib's defaults instead of the user's settings, which would change the report."""
     try:
         import matplotlib as mpl  # noqa: PLC0415  an extra, and slow
         import matplotlib.figure  # noqa: PLC0415
@@ -71,8 +71,8 @@ def plot_settings() -> Iterator[None]:
         mpl.rcdefaults()
         mpl.rcParams.update(
             {
-                "svg.fonttype": "none",  # words stay words, in a font that has their letters
-                "svg.hashsalt": "elmore",  # the same names inside the file, every time
+                "svg.fonttype": "none",  # keep text as text; the browser picks a font
+                "svg.hashsalt": "elmore",  # reproducible ids
                 "text.color": INK,
                 "axes.labelcolor": INK,
                 "lines.linewidth": 1.7,
@@ -82,15 +82,15 @@ def plot_settings() -> Iterator[None]:
 
 
 def make_figure(*, height: float) -> "Figure":
-    """Return an empty figure, narrow enough to be read on a phone."""
+    """Return an empty figure, narrow enough for a phone."""
     from matplotlib.figure import Figure  # noqa: PLC0415
 
-    # White, whatever the page's color is.
+    # White even if the page is dark.
     return Figure(figsize=(5.6, height), layout="constrained", facecolor="white")
 
 
 def make_axes(figure: "Figure") -> "Axes":
-    """Return quiet axes that fill the figure."""
+    """Return axes with a light grid that fill the figure."""
     axes = figure.subplots()
     axes.grid(visible=True, color=GRID, linewidth=0.8)
     axes.set_axisbelow(True)
@@ -99,27 +99,27 @@ def make_axes(figure: "Figure") -> "Axes":
 
 
 def label_lines(axes: "Axes", ends: Sequence[tuple[Look, float]]) -> None:
-    """Write the name of each line beside the panel, about as high as it ends, with its marker."""
-    axes.set_ylim(axes.get_ylim())  # from here on, heights mean something
+    """Label each line beside the panel, close to the height of its end, with its marker."""
+    axes.set_ylim(axes.get_ylim())  # fix the limits, so that heights stay valid
     to_panel = axes.transData + axes.transAxes.inverted()
     heights = [float(to_panel.transform((1, y))[1]) for _, y in ends]
     order = sorted(range(len(ends)), key=lambda number: heights[number])
-    places = spread_out([heights[number] for number in order], gap=LABEL_GAP)
-    for number, place in zip(order, places, strict=True):
+    spread = spread_out([heights[number] for number in order], gap=LABEL_GAP)
+    for number, y in zip(order, spread, strict=True):
         look = ends[number][0]
         axes.plot(
-            1.035, place, look.marker, color=look.color, transform=axes.transAxes, clip_on=False,
+            1.035, y, look.marker, color=look.color, transform=axes.transAxes, clip_on=False,
             markersize=5,
         )  # fmt: skip
-        axes.text(1.06, place, look.label, color=INK, transform=axes.transAxes, va="center")
+        axes.text(1.06, y, look.label, color=INK, transform=axes.transAxes, va="center")
 
 
 def spread_out(heights: Sequence[float], *, gap: float) -> list[float]:
-    """Move ascending heights at least `gap` apart, from the lowest up; keep them in the panel."""
+    """Move ascending heights at least `gap` apart, and keep them inside the panel."""
     spread: list[float] = []
     for height in heights:
         spread.append(max(height, spread[-1] + gap) if spread else max(height, 0.0))
-    # Those that were pushed out at the top push the others down.
+    # If some were pushed out at the top, push the others down.
     limit = 0.97
     for number in reversed(range(len(spread))):
         spread[number] = min(spread[number], limit)
@@ -128,10 +128,10 @@ def spread_out(heights: Sequence[float], *, gap: float) -> list[float]:
 
 
 def to_svg(figure: "Figure", *, name: str) -> str:
-    """Return a figure as SVG, without the date; see `plot_settings`."""
+    """Return a figure as SVG without a date, so that it is reproducible."""
     buffer = io.StringIO()
     with warnings.catch_warnings():
-        # A name may have letters that matplotlib's font has not; a browser finds another font.
+        # Names may have characters missing from matplotlib's font; browsers find another font.
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
         figure.savefig(
             buffer, format="svg", metadata={"Date": None, "Creator": None, "Title": name}
@@ -140,5 +140,5 @@ def to_svg(figure: "Figure", *, name: str) -> str:
 
 
 def escape_formula(name: str) -> str:
-    """Keep the signs of a name from being read as a formula."""
+    """Escape dollar signs, which matplotlib would read as a formula."""
     return name.replace("$", r"\$")

@@ -1,4 +1,4 @@
-"""Pieces of a page. Text comes in as it is and is escaped here; `Html` is what has been."""
+"""HTML building blocks. Plain strings are escaped here; `Html` already is markup."""
 
 import base64
 from collections.abc import Iterable, Sequence
@@ -9,18 +9,18 @@ from elmore.comparison.wording import clean
 
 
 class Html(str):
-    """Markup, not to be escaped again."""
+    """Markup, which is not escaped again."""
 
     __slots__ = ()
 
 
 def text(words: str) -> Html:
-    """Escape words; what is markup stays."""
+    """Escape a plain string; markup is returned unchanged."""
     return words if isinstance(words, Html) else Html(escape(clean(words)))
 
 
 def element(tag: str, *children: str, **attributes: str) -> Html:
-    """Return an element; a Python word as a name of an attribute ends in `_`.
+    """Return an element; append `_` to an attribute that is a Python keyword.
 
     >>> element("p", "1 < 2", class_="note")
     '<p class="note">1 &lt; 2</p>'
@@ -33,17 +33,17 @@ def element(tag: str, *children: str, **attributes: str) -> Html:
 
 
 def join(children: Iterable[str], *, between: str = "") -> Html:
-    """Put pieces one after another."""
+    """Concatenate pieces."""
     return Html(between.join(text(child) for child in children))
 
 
 def section(title: str, *children: str) -> Html:
-    """Return a part of the page under its heading."""
+    """Return a section with a heading."""
     return element("section", element("h2", title), *children)
 
 
 def table(caption: str, header: Sequence[str], rows: Iterable[Sequence[str]]) -> Html:
-    """Return a table, its rows headed by their first cells, that scrolls on a narrow page."""
+    """Return a table that scrolls on a narrow page; the first cell of a row is its header."""
     head = element("tr", *(element("th", name, scope="col") for name in header))
     body = (
         element(
@@ -59,12 +59,12 @@ def table(caption: str, header: Sequence[str], rows: Iterable[Sequence[str]]) ->
         element("thead", head),
         element("tbody", join(body, between="\n")),
     )
-    # Named and reachable by keyboard, because it scrolls.
+    # It scrolls, so it needs a name and keyboard focus.
     return element("div", whole, class_="scroll", role="region", tabindex="0", aria_label=caption)
 
 
 def terms(pairs: Iterable[tuple[str, str]]) -> Html:
-    """Return names and what they stand for."""
+    """Return a list of names and values."""
     return element(
         "dl",
         *(element("div", element("dt", name), element("dd", value)) for name, value in pairs),
@@ -72,7 +72,7 @@ def terms(pairs: Iterable[tuple[str, str]]) -> Html:
 
 
 def figure(plot: Plot) -> Html:
-    """Return a plot as an image, so that names inside of one SVG cannot meet those of another."""
+    """Return a plot as an image, so that ids inside one SVG cannot clash with those of another."""
     data = base64.b64encode(plot.svg.encode("utf-8", errors="replace")).decode("ascii")
     # An image has no end tag.
     image = f'<img src="data:image/svg+xml;base64,{data}" alt="{text(plot.alt)}">'

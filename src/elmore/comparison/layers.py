@@ -1,4 +1,4 @@
-"""What the layers of a biLM have of the mixes that networks learned, over seeds."""
+"""The layer weights that networks learned, over seeds."""
 
 import statistics
 from dataclasses import dataclass
@@ -13,29 +13,29 @@ PLACES = {"below": "input", "above": "output"}
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LayerRow:
-    """One mix of a variant."""
+    """One layer mix of a variant."""
 
     variant: str
     place: str
     means: list[float]
-    """Of each layer's share, the tokens' first."""
+    """The mean weight of each layer, the token layer first."""
     deviations: list[float | None]
     scale: float | None
-    """The mean of the learned scales, if they were kept."""
+    """The mean of the learned scales, if recorded."""
 
     @property
     def place_name(self) -> str:
-        """As the paper calls it."""
+        """The paper's word for it."""
         return PLACES.get(self.place, clean(self.place))
 
 
 def name_layer(number: int) -> str:
-    """Return what a layer is called; the lowest has no context."""
+    """Return the name of a layer; the lowest has no context."""
     return f"layer {number}" if number else "tokens"
 
 
 def find_layer_rows(comparison: Comparison, *, share: float) -> list[LayerRow]:
-    """Return a row for each place of each variant that learned a mix."""
+    """Return a row per variant and place with a learned mix."""
     if comparison.settings.get("elmo", {}).get("layers", "mix") != "mix":
         return []
     rows = []
@@ -51,7 +51,7 @@ def find_layer_rows(comparison: Comparison, *, share: float) -> list[LayerRow]:
 
 
 def _make_row(place: str, runs: list[RunResult]) -> LayerRow:
-    # (layers, seeds); a biLM has as many layers with every seed.
+    # (layers, seeds); all seeds have the same number of layers.
     layers = [
         list(seeds) for seeds in zip(*(run.layer_shares[place] for run in runs), strict=False)
     ]

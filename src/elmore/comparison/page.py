@@ -1,4 +1,4 @@
-"""The report as one HTML file that needs nothing beside it: no script, no network, no fonts."""
+"""The report as a self-contained HTML file: no scripts, no network, no fonts."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -23,7 +23,7 @@ from elmore.comparison.results import Comparison
 from elmore.comparison.sample_efficiency import find_needs
 from elmore.comparison.summary import Cell, find_full_share, summarize
 
-# Names of users are escaped; if one were not, this would keep a browser from acting on it.
+# User input is escaped; if some were not, this keeps browsers from running it.
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 
 
@@ -35,7 +35,7 @@ def make_page(
     note: str | None = None,
     state: str | None = None,
 ) -> str:
-    """Return the whole page; `note` says why there are no plots, `state` what is still to come."""
+    """Return the page; `note` says why plots are missing, `state` what is still running."""
     cells = summarize(comparison)
     title = f"{comparison.task}: with and without ELMo"
     parts = [
@@ -48,7 +48,7 @@ def make_page(
         *_show_needs(comparison, cells),
         *_show_plots(plots, note),
         *_show_layers(comparison, cells),
-        section("Runs", _hide("What every run scored", make_run_table(comparison))),
+        section("Runs", _hide("Scores of every run", make_run_table(comparison))),
         section("Settings", _hide("All settings", _show_settings(comparison.settings))),
         section("How this was made", element("pre", element("code", command))),
     ]
@@ -65,13 +65,13 @@ def _list_facts(comparison: Comparison) -> Iterator[tuple[str, str]]:
     yield "Task", comparison.task
     yield "Score", f"{comparison.main_score} on {comparison.part}, in percent"
     yield "ELMo model", comparison.elmo
-    yield "Its fingerprint", comparison.elmo_fingerprint
+    yield "Model fingerprint", comparison.elmo_fingerprint
     yield "Word vectors", comparison.words
     examples = [f"{number:,} {part}" for part, number in comparison.num_examples.items()]
     yield "Examples", ", ".join(examples)
     if comparison.perplexity:
         values = [f"{value:.1f} {name}" for name, value in comparison.perplexity.items()]
-        yield "biLM’s perplexity, by fine-tuning", ", ".join(values)
+        yield "biLM perplexity before and after fine-tuning", ", ".join(values)
 
 
 def _show_gains(cells: list[Cell]) -> list[Html]:
@@ -86,7 +86,7 @@ def _show_needs(comparison: Comparison, cells: list[Cell]) -> list[Html]:
     sentences = [element("li", describe_need(need)) for need in find_needs(cells)]
     if not sentences:
         return []
-    note = "Read off straight lines between the means, on a log axis of examples."
+    note = "Interpolated between the means, linearly on a log axis of examples."
     return [section("Examples saved", element("ul", *sentences), element("p", note, class_="note"))]
 
 
@@ -107,12 +107,12 @@ def _show_settings(settings: Mapping[str, Any]) -> Html:
 
 
 def _hide(summary: str, content: Html) -> Html:
-    """Return what opens at a click."""
+    """Return content that opens at a click."""
     return element("details", element("summary", summary), content)
 
 
 def flatten(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
-    """Yield settings as `--set` writes them.
+    """Yield settings as written for `--set`.
 
     >>> list(flatten({"task": {"hidden_dim": 100}, "seed": 1}))
     [('task.hidden_dim', '100'), ('seed', '1')]

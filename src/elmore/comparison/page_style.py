@@ -1,4 +1,4 @@
-"""How the page of a report looks: wide, on a phone, in the dark and on paper."""
+"""Style sheet of the report page, for desktops, phones, dark mode and print."""
 
 STYLE = """
 :root {

@@ -19,9 +19,9 @@ from elmore.comparison.wording import (
 
 
 def make_score_table(comparison: Comparison, cells: list[Cell]) -> Html:
-    """Return a row a variant, a column a share."""
+    """Return a table with one row per variant and one column per share."""
     examples = {cell.share: cell.num_train for cell in cells}
-    by_place = {(cell.variant, cell.share): cell for cell in cells}
+    by_key = {(cell.variant, cell.share): cell for cell in cells}
     header = [
         join([f"{examples[share]:,} ", element("small", f"({format_share(share)})")])
         for share in comparison.shares
@@ -29,7 +29,7 @@ def make_score_table(comparison: Comparison, cells: list[Cell]) -> Html:
     rows = (
         [
             describe(variant).name,
-            *(_write_score(by_place.get((variant, share))) for share in comparison.shares),
+            *(_write_score(by_key.get((variant, share))) for share in comparison.shares),
         ]
         for variant in comparison.variants
     )
@@ -48,7 +48,7 @@ def _write_score(cell: Cell | None) -> str:
 
 
 def make_gain_table(cells: list[Cell]) -> Html:
-    """Return a row a cell that has a baseline."""
+    """Return a table with one row per gain."""
     rows = (
         [
             describe(cell.variant).name,
@@ -69,15 +69,16 @@ def make_gain_table(cells: list[Cell]) -> Html:
         "examples",
         "gain",
         "errors removed",
-        "seed by seed",
+        "paired difference",
         "95 % interval",
-        "judgement",
+        "conclusion",
     ]
-    return table("Against the network without ELMo, with as many examples", header, rows)
+    caption = "Compared with the network without ELMo on the same number of examples"
+    return table(caption, header, rows)
 
 
 def make_layer_table(rows: list[LayerRow]) -> Html:
-    """Return a row a mix, a column a layer."""
+    """Return a table with one row per mix and one column per layer."""
     num_layers = max(len(row.means) for row in rows)
     lines = (
         [
@@ -90,12 +91,12 @@ def make_layer_table(rows: list[LayerRow]) -> Html:
         for row in rows
     )
     header = ["variant", "place", *(name_layer(number) for number in range(num_layers)), "scale"]
-    caption = "Softmax shares that the task learned, mean over seeds, with the most examples"
+    caption = "Learned layer weights (after the softmax), mean over seeds, with the most examples"
     return table(caption, header, lines)
 
 
 def make_run_table(comparison: Comparison) -> Html:
-    """Return a row a run, with all scores."""
+    """Return a table with one row per run and all scores."""
     names = dict.fromkeys(
         (part, name)
         for run in comparison.runs
@@ -123,4 +124,4 @@ def make_run_table(comparison: Comparison) -> Html:
     )
     scores = [f"{part} {name}" for part, name in names]
     header = ["variant", "examples", "seed", *scores, "best epoch", "time", "parameters"]
-    return table("Each network that was trained", header, rows)
+    return table("All training runs", header, rows)

@@ -1,4 +1,4 @@
-"""Plot the score on dev by epoch, over seeds that may have stopped at different epochs."""
+"""Plot the dev score by epoch, over seeds that may have stopped at different epochs."""
 
 import statistics
 from collections.abc import Sequence
@@ -19,36 +19,36 @@ from elmore.comparison.summary import find_full_share, summarize
 from elmore.comparison.variants import describe
 from elmore.comparison.wording import clean
 
-# Of all epochs, those at the start, whose low scores would flatten what follows.
+# Fraction of epochs at the start whose low scores would flatten the rest of the plot.
 STEEP_PART = 0.2
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SeedCurves:
-    """A variant's scores, at the epochs that all of its seeds have."""
+    """The scores of a variant at the epochs that all of its seeds have."""
 
     variant: str
     epochs: list[int]
     scores: list[list[float]]
-    """One list an epoch, one score a seed."""
+    """One list per epoch, one score per seed."""
     tails: list[dict[int, float]]
-    """A seed each: its scores from the last of `epochs` on, if it trained longer."""
+    """Per seed that trained longer: its scores from the last of `epochs` on."""
 
     @property
     def means(self) -> list[float]:
-        """One an epoch."""
+        """The mean per epoch."""
         return [statistics.fmean(scores) for scores in self.scores]
 
     def find_floor(self) -> float:
-        """Return the lowest score behind the steep start."""
+        """Return the lowest score after the steep start."""
         num_steep = int(STEEP_PART * len(self.epochs))
         return min(min(scores) for scores in self.scores[num_steep:])
 
 
 def find_curve(runs: Sequence[RunResult]) -> SeedCurves | None:
-    """Bring the seeds of a variant together; None if they have no epoch in common.
+    """Combine the curves of a variant's seeds; None if they have no epoch in common.
 
-    A mean over those that still trained would be one over other seeds at every epoch.
+    After the first seed stops there is no mean, since it would be over fewer and fewer seeds.
     """
     seeds = [{point.epoch: point.dev for point in run.curve} for run in runs]
     epochs = [epoch for epoch in seeds[0] if all(epoch in seed for seed in seeds)] if seeds else []
@@ -64,7 +64,7 @@ def find_curve(runs: Sequence[RunResult]) -> SeedCurves | None:
 
 
 def draw_curves(comparison: Comparison) -> Plot | None:
-    """Draw a line a variant, at the largest share; None where no run kept its epochs."""
+    """Draw one line per variant at the full share; None if no run recorded its epochs."""
     share = find_full_share(summarize(comparison))
     found = [find_curve(comparison.find_runs(name, share)) for name in comparison.variants]
     curves = [curve for curve in found if curve is not None]
@@ -103,10 +103,10 @@ def draw_curves(comparison: Comparison) -> Plot | None:
         svg = to_svg(figure, name="training")
     ends = "; ".join(f"{describe(curve.variant).name} {curve.means[-1]:.2f}" for curve in curves)
     return Plot(
-        title="While training",
-        caption="A line is the mean over seeds, its band goes from the worst seed to the best. "
-        "Where the first seed has stopped, the others go on as thin lines. "
+        title="Learning curves",
+        caption="Lines are means over seeds; bands extend from the worst seed to the best. "
+        "After the first seed stopped, the others continue as thin lines. "
         "The first epochs may be below the panel.",
-        alt=f"Score on dev by epoch. At the last epoch that all seeds have: {ends}",
+        alt=f"Dev score by epoch. At the last epoch that all seeds have: {ends}",
         svg=svg,
     )

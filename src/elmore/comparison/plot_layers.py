@@ -1,4 +1,4 @@
-"""Plot what each layer has of the mixes (Peters et al., 2018, figure 2)."""
+"""Plot the learned layer weights (Peters et al., 2018, figure 2)."""
 
 from typing import TYPE_CHECKING
 
@@ -18,12 +18,12 @@ from elmore.comparison.variants import describe
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# From a share of 0 to a share of 1: as light and as dark in grey, too.
+# The colors of weights 0 and 1; the contrast holds in grayscale too.
 LIGHT, DARK = (0.95, 0.97, 1.0), (0.0, 0.25, 0.45)
 
 
 def draw_layers(comparison: Comparison) -> Plot | None:
-    """Draw one row a mix, one cell a layer, at the largest share; None where none was learned."""
+    """Draw one row per mix and one cell per layer at the full share; None without a learned mix."""
     rows = find_layer_rows(comparison, share=find_full_share(summarize(comparison)))
     if not rows:
         return None
@@ -31,10 +31,10 @@ def draw_layers(comparison: Comparison) -> Plot | None:
     with plot_settings():
         figure = make_figure(height=0.6 + 0.5 * len(rows))
         axes = figure.subplots()
-        for place, row in enumerate(rows):
-            draw_row(axes, row, place)
+        for y, row in enumerate(rows):
+            draw_row(axes, row, y)
             if row.scale is not None:
-                axes.text(num_layers - 0.42, place, f"× {row.scale:.2f}", va="center")
+                axes.text(num_layers - 0.42, y, f"× {row.scale:.2f}", va="center")
         axes.set_xlim(-0.5, num_layers - 0.5)
         axes.set_ylim(len(rows) - 0.5, -0.5)
         axes.set_xticks(range(num_layers), [name_layer(k) for k in range(num_layers)])
@@ -43,10 +43,10 @@ def draw_layers(comparison: Comparison) -> Plot | None:
         axes.spines[:].set_visible(False)
         svg = to_svg(figure, name="layers")
     return Plot(
-        title="What each layer has of the mix",
-        caption="Softmax shares in percent, mean ± standard deviation over seeds; at the right the "
-        "learned scale.",
-        alt="Shares: "
+        title="Layer weights",
+        caption="Learned weights after the softmax, in percent, mean ± standard deviation over "
+        "seeds; on the right, the learned scale.",
+        alt="Weights: "
         + "; ".join(
             f"{describe(row.variant).name}, {row.place_name}: "
             + ", ".join(f"{name_layer(k)} {100 * mean:.0f} %" for k, mean in enumerate(row.means))
@@ -56,14 +56,14 @@ def draw_layers(comparison: Comparison) -> Plot | None:
     )
 
 
-def draw_row(axes: "Axes", row: LayerRow, place: int) -> None:
-    """Draw the cells of one mix, the darker the more a layer has of it."""
+def draw_row(axes: "Axes", row: LayerRow, y: int) -> None:
+    """Draw the cells of one mix; larger weights are darker."""
     for layer, (mean, deviation) in enumerate(zip(row.means, row.deviations, strict=True)):
         part = min(max(mean, 0.0), 1.0)
         color = tuple(a + part * (b - a) for a, b in zip(LIGHT, DARK, strict=True))
-        # A white edge parts the cells.
+        # White edges separate the cells.
         axes.fill_between(
-            [layer - 0.5, layer + 0.5], place - 0.5, place + 0.5, color=color, ec="white", lw=2
+            [layer - 0.5, layer + 0.5], y - 0.5, y + 0.5, color=color, ec="white", lw=2
         )
         text = (
             f"{100 * mean:.0f}"
@@ -71,7 +71,7 @@ def draw_row(axes: "Axes", row: LayerRow, place: int) -> None:
             else f"{100 * mean:.0f} ± {100 * deviation:.0f}"
         )
         ink = "white" if part > 0.5 else INK
-        axes.text(layer, place, text, color=ink, ha="center", va="center")
+        axes.text(layer, y, text, color=ink, ha="center", va="center")
 
 
 def _name_row(row: LayerRow) -> str:

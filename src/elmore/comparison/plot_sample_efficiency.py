@@ -17,12 +17,12 @@ from elmore.comparison.results import WITHOUT, Comparison
 from elmore.comparison.summary import Cell, summarize
 from elmore.comparison.wording import clean, format_share
 
-# Numbers below the axis are at least this part of its length apart.
+# Minimum distance between tick labels, as a fraction of the axis.
 TICK_GAP = 0.2
 
 
 def draw_sample_efficiency(comparison: Comparison) -> Plot | None:
-    """Draw a line a variant that was trained on several numbers of examples; None if none was."""
+    """Draw one line per variant that was trained on several shares; None if none was."""
     lines = find_lines(summarize(comparison))
     if not lines:
         return None
@@ -59,23 +59,23 @@ def draw_sample_efficiency(comparison: Comparison) -> Plot | None:
         svg = to_svg(figure, name="sample efficiency")
     return Plot(
         title="With fewer examples",
-        caption="Bars are standard deviations over seeds. The dotted line is what the network "
-        "without ELMo reaches with the most examples.",
+        caption="Bars are standard deviations over seeds. The dotted line is the score of the "
+        "network without ELMo with the most examples.",
         alt=f"Scores of {len(lines)} variants by number of training examples; "
-        "the table of scores has the numbers.",
+        "the numbers are in the table of scores.",
         svg=svg,
     )
 
 
 def find_lines(cells: list[Cell]) -> list[list[Cell]]:
-    """Return the cells of each variant, fewest examples first, if there is more than a point."""
+    """Return the cells of each variant that has several shares, fewest examples first."""
     variants = dict.fromkeys(cell.variant for cell in cells)
     lines = [[cell for cell in cells if cell.variant == variant] for variant in variants]
     return [line for line in lines if len({cell.num_train for cell in line}) > 1]
 
 
 def choose_ticks(numbers: list[int]) -> list[int]:
-    """Leave out what would be written over its neighbor to the right on a log axis.
+    """Leave out ticks whose labels would overlap the next one on a log axis.
 
     >>> choose_ticks([10, 99, 100, 1000])
     [10, 100, 1000]

@@ -1,4 +1,4 @@
-"""Plot the variants below each other: mean, deviation and every seed."""
+"""Plot each variant's mean, standard deviation and seeds."""
 
 from elmore.comparison.drawing import (
     INK,
@@ -18,7 +18,7 @@ from elmore.wording import count
 
 
 def draw_variants(comparison: Comparison) -> Plot:
-    """Draw the scores of the variants at the largest share that is compared."""
+    """Draw the scores of all variants at the full share, one below the other."""
     cells = summarize(comparison)
     share = find_full_share(cells)
     cells = [cell for cell in cells if cell.share == share]
@@ -26,14 +26,14 @@ def draw_variants(comparison: Comparison) -> Plot:
     with plot_settings():
         figure = make_figure(height=0.9 + 0.42 * len(cells))
         axes = make_axes(figure)
-        for place, cell in enumerate(cells):
+        for y, cell in enumerate(cells):
             look = looks[cell.variant]
             runs = comparison.find_runs(cell.variant, share)
             scores = [comparison.score_of(run) for run in runs]
-            axes.plot(scores, [place] * len(runs), "o", mfc="none", mec="#777777", markersize=4)
+            axes.plot(scores, [y] * len(runs), "o", mfc="none", mec="#777777", markersize=4)
             axes.errorbar(
                 cell.mean,
-                place,
+                y,
                 xerr=cell.deviation,
                 fmt=look.marker,
                 color=look.color,
@@ -41,7 +41,7 @@ def draw_variants(comparison: Comparison) -> Plot:
                 capsize=4,
             )
             text = format_mean(cell.mean, cell.deviation)
-            axes.text(1.02, place, text, transform=axes.get_yaxis_transform(), va="center")
+            axes.text(1.02, y, text, transform=axes.get_yaxis_transform(), va="center")
             if cell.variant == WITHOUT:
                 axes.axvline(cell.mean, color=INK, linewidth=0.8, linestyle=":")
         axes.set_yticks(range(len(cells)), [looks[cell.variant].label for cell in cells])
@@ -50,9 +50,9 @@ def draw_variants(comparison: Comparison) -> Plot:
         svg = to_svg(figure, name="variants")
     examples = count(cells[0].num_train, "training example")
     return Plot(
-        title="Uses of ELMo",
+        title="Variants",
         caption=f"Mean and standard deviation over seeds, with {examples}. "
-        "A hollow dot is one seed.",
+        "Each hollow dot is one seed.",
         alt="Scores: "
         + "; ".join(
             f"{describe(cell.variant).name} {format_mean(cell.mean, cell.deviation)}"

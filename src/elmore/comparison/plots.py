@@ -1,4 +1,4 @@
-"""All plots of a report, in the order of the page."""
+"""The plots of the report page."""
 
 from collections.abc import Callable
 
@@ -18,5 +18,5 @@ DRAWS: tuple[Callable[[Comparison], Plot | None], ...] = (
 
 
 def draw_plots(comparison: Comparison) -> list[Plot]:
-    """Draw what the runs have numbers for; without matplotlib, a MissingExtraError."""
+    """Draw all plots that the runs have data for; raise MissingExtraError without matplotlib."""
     return [plot for draw in DRAWS if (plot := draw(comparison)) is not None]

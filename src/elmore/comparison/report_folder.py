@@ -17,9 +17,9 @@ PAGE = "report.html"
 def write_report(
     comparison: Comparison, folder: Path, *, command: str, state: str | None = None
 ) -> Path:
-    """Write both files and return the page's path; without matplotlib the page has no plots.
+    """Write both files and return the path of the page; without matplotlib it has no plots.
 
-    `state` is a sentence on what is still to come.
+    `state` is a sentence about what is still running.
     """
     write_comparison(comparison, folder / RESULTS)
     plots: list[Plot] = []
@@ -27,9 +27,9 @@ def write_report(
     try:
         plots = draw_plots(comparison)
     except MissingExtraError as error:
-        note = f"There are no plots here: {error}"
+        note = f"Plots are missing: {error}"
     page = make_page(comparison, plots=plots, command=command, note=note, state=state)
     with replace_file(folder / PAGE) as temporary:
-        # What UTF-8 cannot hold, as of a file name in another encoding, becomes a question mark.
+        # Lone surrogates, from file names in other encodings, become question marks.
         temporary.write_text(page, encoding="utf-8", errors="replace")
     return folder / PAGE

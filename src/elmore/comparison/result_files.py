@@ -1,4 +1,4 @@
-"""Results as JSON and back; what a file has wrong is named."""
+"""Write results as JSON, and read them with validation."""
 
 import json
 import math
@@ -32,7 +32,7 @@ def read_comparison(path: Path) -> Comparison:
 
 
 def write_run(run: RunResult, path: Path) -> None:
-    """Write one run, so that a comparison that was stopped need not train it again."""
+    """Write one run, so that a resumed comparison need not train it again."""
     _write(path, {"format": FORMAT, **run_to_json(run)})
 
 
@@ -42,12 +42,12 @@ def read_run(path: Path) -> RunResult:
 
 
 def comparison_to_json(comparison: Comparison) -> dict[str, Any]:
-    """Return what `comparison_from_json` reads."""
+    """Return what `comparison_from_json` takes."""
     return {**asdict(comparison), "runs": [run_to_json(run) for run in comparison.runs]}
 
 
 def _summarize(comparison: Comparison) -> dict[str, Any]:
-    """Return what the report says of the runs, for other programs; it can be computed from them."""
+    """Return the findings of the report for other programs; they are derived from the runs."""
     cells = summarize(comparison)
     return {
         "finding": describe_finding(comparison, cells),
@@ -63,16 +63,16 @@ def _cell_to_json(cell: Cell) -> dict[str, Any]:
 
 
 def run_to_json(run: RunResult) -> dict[str, Any]:
-    """Return what `run_from_json` reads. JSON knows finite numbers only: any other loss is null."""
+    """Return what `run_from_json` takes; a loss that is not finite becomes null."""
     values = asdict(run)
     for point in values["curve"]:
         point["loss"] = point["loss"] if math.isfinite(point["loss"]) else None
-        del point["rate_share"]  # only a training that resumes needs it
+        del point["rate_share"]  # only needed to resume training
     return values
 
 
 def comparison_from_json(values: Any) -> Comparison:
-    """Check and read an object of JSON; what it has beyond a comparison is not looked at."""
+    """Validate and read a comparison from JSON; unknown fields are ignored."""
     take = _Taker(values, "a comparison")
     perplexity = _map_of(_number)
     return Comparison(
@@ -89,7 +89,7 @@ def comparison_from_json(values: Any) -> Comparison:
 
 
 def run_from_json(values: Any) -> RunResult:
-    """Check and read one run."""
+    """Validate and read one run."""
     take = _Taker(values, "a run")
     return RunResult(
         variant=take("variant", _text),
@@ -103,7 +103,7 @@ def run_from_json(values: Any) -> RunResult:
         best_epoch=take("best_epoch", _whole),
         seconds=take("seconds", _number),
         num_parameters=take("num_parameters", _whole),
-        # Not in files of the first versions.
+        # Missing in files of early versions.
         constant_scores=take("constant_scores", _map_of(_number), default={}),
     )
 
@@ -120,11 +120,11 @@ def _point(values: Any) -> EpochResult:
 
 
 class _Taker:
-    """Takes named values from an object of JSON."""
+    """Reads named values from a JSON object."""
 
     def __init__(self, values: Any, what: str) -> None:
         if not isinstance(values, Mapping):
-            raise DataError(f"{what} is {values!r:.40}; wanted an object")
+            raise DataError(f"{what} is {values!r:.40}; expected an object")
         self._values = values
         self._what = what
 
@@ -136,14 +136,14 @@ class _Taker:
         try:
             return read(self._values[name])
         except _UnfitError as error:
-            raise DataError(f"{name!r} of {self._what} is or has {error}") from None
+            raise DataError(f"{name!r} of {self._what} is or contains {error}") from None
 
 
 class _UnfitError(Exception):
-    """A value of another kind than wanted."""
+    """A value of the wrong type."""
 
-    def __init__(self, value: Any, wanted: str) -> None:
-        super().__init__(f"{value!r:.40}; wanted {wanted}")
+    def __init__(self, value: Any, expected: str) -> None:
+        super().__init__(f"{value!r:.40}; expected {expected}")
 
 
 def _text(value: Any) -> str:
@@ -185,7 +185,7 @@ def _list_of(read: _Read[_Value]) -> _Read[list[_Value]]:
 def _write(path: Path, values: dict[str, Any]) -> None:
     text = json.dumps(values, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     with replace_file(path) as temporary:
-        # A lone surrogate, as of a file name that is not UTF-8, becomes the escape JSON has for it.
+        # A lone surrogate, from a file name that is not UTF-8, becomes a JSON escape.
         temporary.write_text(text, encoding="utf-8", errors="backslashreplace")
 
 
@@ -193,19 +193,19 @@ def _read(path: Path, read: _Read[_Value]) -> _Value:
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise DataError(f"cannot read {path}: {error.strerror}; name a file of results") from error
+        raise DataError(f"cannot read {path}: {error.strerror}; give a report.json") from error
     except (ValueError, RecursionError) as error:  # not JSON, not UTF-8, or nested too deeply
         raise DataError(f"{path} is not JSON ({error}); run the comparison again") from error
     try:
         result = read(values)
     except DataError as error:
         raise DataError(
-            f"{path} has no results as elmore compare writes them: {error}; "
-            "mend it, or run the comparison again"
+            f"{path} is not a valid report of elmore compare: {error}; fix it, or run the "
+            "comparison again"
         ) from None
     if values.get("format") != FORMAT:
         raise DataError(
-            f"{path} has format {values.get('format')!r:.20}, this elmore reads {FORMAT}; "
-            "update elmore"
+            f"{path} has format {values.get('format')!r:.20}, this version of elmore reads "
+            f"{FORMAT}; update elmore"
         )
     return result

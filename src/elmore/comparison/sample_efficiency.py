@@ -1,4 +1,4 @@
-"""How many examples a network with ELMo needs for what one without reaches with all of them."""
+"""How many examples a network with ELMo needs to match one without ELMo on all examples."""
 
 import math
 from collections.abc import Sequence
@@ -11,22 +11,22 @@ from elmore.comparison.summary import Cell
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Need:
-    """What a variant needs to be as good as the baseline."""
+    """How many examples a variant needs to match the baseline."""
 
     variant: str
     target: float
-    """The baseline's mean, with the most examples it was trained on."""
+    """The baseline's mean score at its largest share."""
     baseline_num_train: int
     num_train: int | None
     """None if the baseline was not reached."""
     is_bound: bool
-    """The least that was tried was enough already: it may be fewer."""
+    """The smallest share already matched the baseline, so fewer may be enough."""
 
 
 def find_needs(cells: Sequence[Cell]) -> list[Need]:
-    """Return what each variant needs that was trained on several shares.
+    """Return the need of each variant that was trained on several shares.
 
-    There is nothing to reach where the baseline has learned nothing.
+    The list is empty if the baseline did not learn.
     """
     baseline = find_baseline(cells)
     if baseline is None or not baseline.has_learned:
@@ -38,12 +38,12 @@ def find_needs(cells: Sequence[Cell]) -> list[Need]:
 
 
 def find_baseline(cells: Sequence[Cell]) -> Cell | None:
-    """Return the network without ELMo that was trained on the most examples."""
+    """Return the cell without ELMo at the largest share."""
     return max(_line(cells, WITHOUT), key=lambda cell: cell.share, default=None)
 
 
 def _line(cells: Sequence[Cell], variant: str) -> list[Cell]:
-    """Return a variant's cells from the fewest examples to the most."""
+    """Return a variant's cells, fewest examples first."""
     return sorted((cell for cell in cells if cell.variant == variant), key=lambda cell: cell.share)
 
 
@@ -59,7 +59,7 @@ def _find_need(line: Sequence[Cell], baseline: Cell) -> Need:
 
 
 def _find_crossing(line: Sequence[Cell], target: float) -> int | None:
-    """Return where straight lines between the means first reach the target, on a log axis."""
+    """Return where the means first reach the target, interpolated linearly on a log axis."""
     for before, after in pairwise(line):
         if before.mean < target <= after.mean:
             part = (target - before.mean) / (after.mean - before.mean)

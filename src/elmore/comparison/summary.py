@@ -1,7 +1,7 @@
-"""Means and deviations over seeds, and what ELMo gains.
+"""Means and standard deviations over seeds, and the gain from ELMo.
 
-A gain is judged by the differences between runs of the same seed, which for a part of the training
-data also read the same part. The interval is about seeds alone: other test data would move it too.
+A gain is judged by the paired differences between runs with the same seed, which also use the same
+sample of the training data. The interval covers variation over seeds only, not over test data.
 """
 
 import statistics
@@ -13,36 +13,36 @@ from elmore.comparison.students_t import find_interval
 
 
 class Verdict(StrEnum):
-    """What the seeds say of a difference."""
+    """What can be concluded about a difference."""
 
     GAIN = "gain"
     """The interval is above 0."""
     LOSS = "loss"
     """The interval is below 0."""
     UNCLEAR = "unclear"
-    """The interval has 0 in it."""
+    """The interval contains 0."""
     UNKNOWN = "one seed"
-    """There are no two seeds that both variants have."""
+    """The variants have fewer than two seeds in common."""
     NEITHER = "neither learned"
-    """Neither scores better than one prediction for everything, so they cannot be compared."""
+    """Neither beats a constant prediction, so they cannot be compared."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Gain:
-    """A variant against the one without ELMo, with as many examples."""
+    """A variant compared with the baseline without ELMo, at the same share."""
 
     points: float
     """The difference of the means."""
     error_share: float | None
-    """The part of the baseline's errors that is gone; None if it made none."""
+    """The relative reduction of the baseline's errors; None if it made none."""
     num_pairs: int
-    """Seeds that both have; the numbers below are of those."""
+    """Seeds that both have; the numbers below are over these."""
     paired_mean: float | None
     paired_deviation: float | None
     interval: tuple[float, float] | None
-    """Where the difference lies with 95 % confidence, by Student's t."""
+    """95 % confidence interval of the difference, by Student's t."""
     has_learned: bool
-    """Whether either of the two scores better than one prediction for everything."""
+    """Whether either of the two beats a constant prediction."""
 
     @property
     def verdict(self) -> Verdict:
@@ -52,7 +52,7 @@ class Gain:
         if self.interval is None:
             return Verdict.UNKNOWN
         low, high = self.interval
-        # Where not all seeds are in pairs, the pairs may differ from the means in their sign.
+        # If some seeds have no pair, the paired mean may differ in sign from the overall means.
         if low > 0 and self.points > 0:
             return Verdict.GAIN
         return Verdict.LOSS if high < 0 and self.points < 0 else Verdict.UNCLEAR
@@ -67,19 +67,19 @@ class Cell:
     num_train: int
     mean: float
     deviation: float | None
-    """Of a sample, n - 1; None for one seed."""
+    """Sample standard deviation (n - 1); None for one seed."""
     num_seeds: int
     dev_mean: float
     has_learned: bool
-    """Whether a run scores better than one prediction for everything; if not known, it is so."""
+    """Whether any run beats a constant prediction; True if unknown."""
     constant_score: float | None
-    """What such a prediction scores."""
+    """The score of a constant prediction."""
     gain: Gain | None
-    """None for the variant without ELMo, and where that was not trained."""
+    """None for the variant without ELMo, and if that was not trained."""
 
 
 def summarize(comparison: Comparison) -> list[Cell]:
-    """Return a cell for each variant and share that has runs, in the order of the report."""
+    """Return a cell per variant and share with runs, in the order of the report."""
     return [
         _make_cell(comparison, variant, share)
         for variant in comparison.variants
@@ -126,27 +126,27 @@ def _find_gain(comparison: Comparison, variant: str, share: float) -> Gain | Non
         num_pairs=len(pairs),
         paired_mean=statistics.fmean(pairs) if pairs else None,
         paired_deviation=find_deviation(pairs),
-        # Scores of networks that predict one label differ by nothing, or by which label it is.
+        # The scores of constant predictions are equal, or differ only by the label predicted.
         interval=find_interval(pairs) if has_learned else None,
         has_learned=has_learned,
     )
 
 
 def find_deviation(values: list[float]) -> float | None:
-    """Return the sample's standard deviation; one value has none."""
+    """Return the sample standard deviation; None for a single value."""
     return statistics.stdev(values) if len(values) > 1 else None
 
 
 def find_full_share(cells: list[Cell]) -> float:
-    """Return the largest share at which most is compared: with a gain if any is, else any."""
+    """Return the largest share that has a gain, or the largest share if none has."""
     return max([cell.share for cell in cells if cell.gain] or [cell.share for cell in cells])
 
 
 def find_best(cells: list[Cell]) -> Cell | None:
-    """Return the use of ELMo that the finding is about: the best on dev with all examples.
+    """Return the variant that the finding is about: the best on dev at the full share.
 
-    Not the best on test: to choose by the score that is reported would flatter it. Uses with fewer
-    seeds than another wait until they have as many.
+    Not the best on test: selecting by the reported score would bias it upwards. Variants with fewer
+    seeds than others are not considered.
     """
     full = find_full_share(cells)
     rivals = [cell for cell in cells if cell.share == full and cell.variant != WITHOUT]

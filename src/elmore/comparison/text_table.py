@@ -19,11 +19,11 @@ from elmore.comparison.wording import (
 
 
 def write_table(comparison: Comparison) -> str:
-    """Return scores and gains, a row a variant and a column a share, and what they say."""
+    """Return scores and gains, one row per variant and one column per share, and the findings."""
     cells = summarize(comparison)
     score = f"{clean(comparison.main_score)} on {comparison.part}"
     blocks = [
-        f"{clean(comparison.task)}: {score} by training examples, mean ± deviation (seeds)\n"
+        f"{clean(comparison.task)}: {score} by training examples, mean ± std. dev. (seeds)\n"
         + align(_make_rows(comparison.variants, cells, _write_score))
     ]
     if any(cell.gain for cell in cells):
@@ -39,7 +39,7 @@ def write_table(comparison: Comparison) -> str:
 
 
 def align(rows: Sequence[Sequence[str]]) -> str:
-    """Put cells below each other: the first column to the left, the others to the right.
+    """Align columns: the first to the left, the others to the right.
 
     >>> print(align([["", "10"], ["ELMo", "7"]]))
           10
@@ -86,7 +86,7 @@ def _write_gain(cell: Cell) -> str:
 
 
 def _width(text: str) -> int:
-    """Return how many columns a terminal needs; Chinese characters take two."""
+    """Return the width in terminal columns; Chinese characters take two."""
     return sum(
         0
         if unicodedata.combining(character)

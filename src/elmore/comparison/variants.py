@@ -1,4 +1,4 @@
-"""How the variants of a comparison are called; one that is not known here keeps its own name."""
+"""Display names for the variants of a comparison; an unknown variant keeps its own name."""
 
 from dataclasses import dataclass
 
@@ -10,16 +10,16 @@ MAX_LABEL_CHARS = 20
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Variant:
-    """Words for a variant."""
+    """Display names of a variant."""
 
     name: str
-    """In a table."""
+    """In tables."""
     label: str
-    """In a plot."""
+    """In plots."""
     after_with: str
-    """In a sentence."""
+    """In sentences, after "with"."""
     learns_shares: bool = True
-    """Whether the layers' shares are learned."""
+    """Whether the layer weights are learned."""
 
 
 _KNOWN = {
@@ -34,7 +34,7 @@ _KNOWN = {
         after_with="ELMo at the input and the output",
     ),
     "top": Variant(
-        name="top layer alone",
+        name="top layer only",
         label="top layer",
         after_with="the biLM's top layer",
         learns_shares=False,
@@ -46,20 +46,20 @@ _KNOWN = {
         learns_shares=False,
     ),
     "finetuned": Variant(
-        name="ELMo that learns with the task",
-        label="learns too",
-        after_with="ELMo that learns with the task",
+        name="ELMo trained with the task",
+        label="trained too",
+        after_with="ELMo trained with the task",
     ),
     "domain": Variant(
-        name="ELMo that read the task's text first",
+        name="ELMo fine-tuned on the task's text",
         label="domain",
-        after_with="ELMo that read the task's text first",
+        after_with="ELMo fine-tuned on the task's text",
     ),
 }
 
 
 def describe(variant: str) -> Variant:
-    """Return the words for a variant."""
+    """Return the display names of a variant."""
     if variant in _KNOWN:
         return _KNOWN[variant]
     name = clean(variant)

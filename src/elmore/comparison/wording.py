@@ -1,18 +1,17 @@
-"""Numbers and names as the report writes them."""
+"""Format numbers and names for the report."""
 
 import unicodedata
 
 MINUS = "\N{MINUS SIGN}"
 NOTHING = "\N{EN DASH}"
-"""Where there is no number."""
+"""Shown where there is no number."""
 
-
-# Control characters, halves of a pair and what is no character: XML cannot hold them.
+# Control characters, surrogates and unassigned code points are not allowed in XML.
 _UNFIT = ("Cc", "Cs", "Cn")
 
 
 def clean(name: str) -> str:
-    r"""Return a name that fits into one line of HTML, SVG or a terminal.
+    r"""Return a name that is safe in one line of HTML, SVG or a terminal.
 
     >>> clean("two\nlines\x1b")
     'two lines\ufffd'
@@ -25,7 +24,7 @@ def clean(name: str) -> str:
 
 
 def format_mean(mean: float, deviation: float | None, *, digits: int = 2) -> str:
-    """Write a mean and, if there is one, the deviation.
+    """Format a mean with its standard deviation, if there is one.
 
     >>> format_mean(84.125, 0.31), format_mean(84.125, None, digits=1)
     ('84.12 ± 0.31', '84.1')
@@ -35,7 +34,7 @@ def format_mean(mean: float, deviation: float | None, *, digits: int = 2) -> str
 
 
 def format_number(number: float, *, digits: int = 2) -> str:
-    """Write a number with a real minus sign, and no minus before 0.
+    """Format a number with a real minus sign, and without one before 0.
 
     >>> format_number(-1.5), format_number(-0.001)
     ('−1.50', '0.00')
@@ -45,7 +44,7 @@ def format_number(number: float, *, digits: int = 2) -> str:
 
 
 def format_signed(number: float, *, digits: int = 2) -> str:
-    """Write a difference.
+    """Format a difference.
 
     >>> format_signed(3.9), format_signed(-0.25)
     ('+3.90', '−0.25')
@@ -54,7 +53,7 @@ def format_signed(number: float, *, digits: int = 2) -> str:
 
 
 def format_interval(interval: tuple[float, float] | None) -> str:
-    """Write both ends; a dash where there are none.
+    """Format both ends; a dash for None.
 
     >>> format_interval((-0.5, 2.25)), format_interval(None)
     ('−0.50 to +2.25', '–')
@@ -63,7 +62,7 @@ def format_interval(interval: tuple[float, float] | None) -> str:
 
 
 def format_percent(share: float | None) -> str:
-    """Write a part of a whole in percent; a dash for None.
+    """Format a fraction in percent; a dash for None.
 
     >>> format_percent(0.2), format_percent(0.005), format_percent(-0.034)
     ('20 %', '0.5 %', '−3.4 %')
@@ -76,7 +75,7 @@ def format_percent(share: float | None) -> str:
 
 
 def format_share(share: float) -> str:
-    """Write how much of the training data was used.
+    """Format a fraction of the training data.
 
     >>> format_share(1.0), format_share(0.1), format_share(0.005)
     ('100 %', '10 %', '0.5 %')
@@ -85,7 +84,7 @@ def format_share(share: float) -> str:
 
 
 def format_seconds(seconds: float) -> str:
-    """Write how long something took.
+    """Format a duration.
 
     >>> format_seconds(42.4), format_seconds(750), format_seconds(7260)
     ('42 s', '12 min 30 s', '2 h 01 min')

@@ -54,8 +54,8 @@ def test_notes_go_to_standard_error(texts, elmore_command):
     (texts / "latin.txt").write_bytes(b"caf\xe9\n")
     result = elmore_command("prepare", "latin.txt", "-o", "c", "--bad-bytes", "replace", "--json")
     assert result.status == 0, result.err
-    assert "note: nothing is held out" in result.err
-    assert "first in latin.txt, line 1: byte 0xe9" in result.err
+    assert "note: no text is held out" in result.err
+    assert "the first: latin.txt, line 1: byte 0xe9" in result.err
     assert result.json["bad_bytes"]["replaced"] == 1
 
 
@@ -65,13 +65,13 @@ def test_notes_go_to_standard_error(texts, elmore_command):
         (["missing.txt"], "there is no file missing.txt"),
         (["*.gz"], "no file matches '*.gz'"),
         (["."], "is a folder"),
-        (["a.txt", "--heldout", "1.5"], "share of the documents"),
+        (["a.txt", "--heldout", "1.5"], "fraction of the documents"),
         (["a.txt", "--vocabulary", "none.txt"], "No such file"),
         (["latin.txt"], "latin.txt, line 1: byte 0xe9 is not UTF-8"),
         (["a.txt", "--tokenized", "--form", "raw"], "contradicts"),
         (["a.txt", "--vocabulary", "a.txt", "--min-count", "2"], "leave out --max-words"),
         ([], "there is no text to prepare"),
-        (["--verify"], "there is no folder c; make a corpus"),
+        (["--verify"], "c does not exist; make a corpus"),
         (["a.txt", "--verify", "--restart"], "makes none; leave out TEXT, --restart"),
     ],
 )
@@ -127,7 +127,7 @@ def test_a_corpus_of_an_older_version_is_one_line_and_no_error(texts, elmore_com
     result = elmore_command("prepare", "*.txt", "--out", "c")
     assert result.status == 0
     (line,) = result.err.splitlines()
-    assert line.startswith("elmore: c/corpus.json was written by an older elmore")
+    assert line.startswith("elmore: c/corpus.json was written by an older version of elmore")
 
 
 @pytest.mark.slow
@@ -135,8 +135,8 @@ def test_a_text_too_short_to_learn_from_is_noted(texts, elmore_command):
     (texts / "short.txt").write_text("a cat sat down\n")
     result = elmore_command("prepare", "short.txt", "--out", "c", "--min-count", 1, "--json")
     assert result.status == 0
-    assert "note: the text to train on is too short to learn from: 4 tokens" in result.err
-    assert any("too short to learn from" in note for note in result.json["notes"])
+    assert "note: the training text is too short: 4 tokens" in result.err
+    assert any("the training text is too short" in note for note in result.json["notes"])
     (texts / "rare.txt").write_text(" ".join(f"w{number}" for number in range(40)))
     result = elmore_command("prepare", "rare.txt", "--out", "rare")
     assert "note: the vocabulary has no words, only <S>, </S>, <UNK>" in result.err

@@ -102,7 +102,7 @@ def test_rows_read_what_is_weighted_symbol_by_symbol(corpus):
     [
         ({"new": 2}, "no source of .* is named 'new'; did you mean 'news'"),
         ({"xyz": 2}, "its sources are: books, mail_2019, mail_2020, news"),
-        ({"*": 0}, "leave no text"),
+        ({"*": 0}, "leaves no text"),
     ],
 )
 def test_what_cannot_be_weighted_is_refused(corpus, weights, message):

@@ -1,1 +1,1 @@
-"""Prepared corpora: text to shards, counts, an index and held-out parts."""
+"""Prepared corpora: shards of text, word counts, an index and held-out parts."""

@@ -1,6 +1,6 @@
 """A prepared corpus: its vocabulary, its training text and its held-out text.
 
-Everything large is mapped into memory. docs/reference/corpora.md has the files to the byte.
+Everything large is memory-mapped. docs/reference/corpora.md specifies the files.
 """
 
 import os
@@ -41,19 +41,19 @@ from elmore.errors import DataWarning
 from elmore.text.vocabulary import UNKNOWN_WORD, read_word_list
 from elmore.wording import count
 
-# Damaged files that one message names.
+# How many damaged files an error message names.
 MAX_NAMED = 5
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Corpus:
-    """What a language model is trained on."""
+    """A prepared corpus, to train a language model on."""
 
     folder: Path
     vocabulary: list[str]
-    counts: NDArray[np.int64]  # (V,) symbols of train that have this id
+    counts: NDArray[np.int64]  # (V,) how often each word id occurs in the training part
     fingerprint: str
-    """Another text, vocabulary or choice of held-out documents has another."""
+    """Identifies the text, the vocabulary and the choice of held-out documents."""
     train: CorpusPart
     heldout: CorpusPart
     about: dict[str, Any]
@@ -68,18 +68,18 @@ class Corpus:
     def check_shards(
         self, *, rank: int = 0, num_ranks: int = 1, on_shard: OnShards = lambda *_counts: None
     ) -> None:
-        """Compare shards with their checksums now, not one by one when they are first read.
+        """Verify the checksums of shards now instead of when each is first read.
 
-        Of `num_ranks` processes that do this together, each checks its share. A process counts all
-        as checked after that, so the processes must stop together if one finds damage.
+        With `num_ranks` processes, each verifies its share and then treats all shards as verified,
+        so all processes must stop if one finds damage.
         """
         self.shards.check(rank=rank, num_ranks=num_ranks, on_shard=on_shard)
 
 
 def open_corpus(folder: str | os.PathLike[str]) -> Corpus:
-    """Open what `prepare_corpus` made; all files but the shards are compared with their checksums.
+    """Open a prepared corpus, and verify the checksums of all files except the shards.
 
-    A shard is compared with its checksum before it is first read.
+    The checksum of a shard is verified before it is first read.
     """
     folder = Path(folder)
     summary = read_summary(folder)
@@ -90,8 +90,8 @@ def open_corpus(folder: str | os.PathLike[str]) -> Corpus:
         _refuse(find_size_damage(shard_path(folder, number), num_bytes=shard.num_bytes))
     if not has_checksum(summary):
         warnings.warn(
-            f"{folder / SUMMARY} was written by an older elmore without a checksum of its own, so "
-            "damage to it may go unnoticed; the other files are checked",
+            f"{folder / SUMMARY} was written by an older version of elmore and has no checksum of "
+            "its own, so damage to it may go unnoticed; the other files are checked",
             DataWarning,
             stacklevel=2,
         )
@@ -99,7 +99,7 @@ def open_corpus(folder: str | os.PathLike[str]) -> Corpus:
 
 
 def _load(folder: Path, summary: dict[str, Any], facts: Sequence[ShardFacts]) -> Corpus:
-    """Read files whose checksums are right; those of another program may still be wrong."""
+    """Read files whose checksums match; if another program wrote them, they may still be wrong."""
     totals = summary["parts"]
     vocabulary = read_word_list(folder / VOCABULARY)
     counts = _map(folder / COUNTS, "<i8")
@@ -108,7 +108,7 @@ def _load(folder: Path, summary: dict[str, Any], facts: Sequence[ShardFacts]) ->
     starts = {part: _map(folder / DOCUMENTS[part], "<i8") for part in PARTS}
     with _explaining_damage(folder / VOCABULARY):
         if len(vocabulary) != summary["vocabulary_size"]:
-            raise ValueError(f"it has {len(vocabulary)} words")
+            raise ValueError(f"it has {len(vocabulary)} words, not {summary['vocabulary_size']}")
     with _explaining_damage(folder / COUNTS):
         check_counts(counts, num_symbols=totals["train"]["symbols"])
     with _explaining_damage(folder / WORD_IDS):
@@ -146,7 +146,7 @@ def _load(folder: Path, summary: dict[str, Any], facts: Sequence[ShardFacts]) ->
 def check_corpus(
     folder: str | os.PathLike[str], *, on_shard: OnShards = lambda *_counts: None
 ) -> Corpus:
-    """Read all of a corpus and return it; `DataError` names the files that are damaged."""
+    """Read and verify a whole corpus; a `DataError` names the files that are damaged."""
     folder = Path(folder)
     summary = read_summary(folder)
     found = [find_file_damage(folder / name, entry) for name, entry in summary["files"].items()]
@@ -176,7 +176,7 @@ def _explaining_damage(path: Path) -> Iterator[None]:
 
 
 def _map(path: Path, dtype: str) -> NDArray[Any]:
-    """Map a file of numbers; an empty one, which cannot be mapped, is an empty array."""
+    """Memory-map a file of numbers; empty files cannot be mapped and give an empty array."""
     if path.stat().st_size == 0:
         return np.zeros(0, dtype)
     return np.memmap(path, dtype=dtype, mode="r").view(np.ndarray)

@@ -1,4 +1,4 @@
-"""What corpus.json and job.json say about how a corpus was made."""
+"""The contents of corpus.json and job.json: how a corpus was made."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -20,9 +20,9 @@ from elmore.wording import count
 
 
 def describe_inputs(texts: Sequence[Source]) -> list[dict[str, Any]]:
-    """Return what identifies each text; a missing one is noticed now, before hours of work."""
+    """Return what identifies each text; find missing files now, before hours of work."""
     if all(text.is_heldout for text in texts):
-        raise ConfigError("there is no text to prepare; name at least one file")
+        raise ConfigError("there is no text to prepare; give at least one file")
     inputs = []
     for text in texts:
         with open_text(text.source):
@@ -34,7 +34,7 @@ def describe_inputs(texts: Sequence[Source]) -> list[dict[str, Any]]:
 
 
 def describe_job(inputs: list[dict[str, Any]], settings: PrepareSettings) -> dict[str, Any]:
-    """Return what the shards depend on; all else may still change while there is no corpus.json."""
+    """Return what the shards depend on; the rest may change until corpus.json is written."""
     return {
         "inputs": inputs,
         "language": str(settings.language),
@@ -43,7 +43,7 @@ def describe_job(inputs: list[dict[str, Any]], settings: PrepareSettings) -> dic
 
 
 def describe_settings(settings: PrepareSettings) -> dict[str, Any]:
-    """Return the settings as JSON has them, a given vocabulary with its checksum."""
+    """Return the settings for JSON, including the checksum of a given vocabulary."""
     content = asdict(settings)
     if settings.vocabulary is not None:
         checksum = hash_file(settings.vocabulary)
@@ -61,7 +61,7 @@ def describe_corpus(
     num_words: int,
     max_missed: int,
 ) -> dict[str, Any]:
-    """Return what corpus.json says."""
+    """Return the content of corpus.json."""
     files = {
         name: {"bytes": (folder / name).stat().st_size, "sha256": hash_file(folder / name)}
         for name in FILES
@@ -113,27 +113,27 @@ def _make_notes(
     bad_bytes: dict[str, Any],
     max_missed: int,
 ) -> list[str]:
-    """Return what the user should know, a sentence each."""
+    """Return notes for the user, one sentence each."""
     notes = []
     if totals["heldout"].documents:
         pass
     elif has_heldout_text:
-        notes.append("nothing is held out, because there are no sentences in the held-out files")
+        notes.append("no text is held out, because the held-out files contain no sentences")
     elif settings.heldout:
         notes.append(
-            "nothing is held out, because the text is one document; separate documents by blank "
-            "lines, end them with --document-sentences, or give --heldout-text"
+            "no text is held out, because the text is a single document; separate documents with "
+            "blank lines, limit their length with --document-sentences, or use --heldout-text"
         )
     if bad_bytes["replaced"]:
         places = "; ".join(bad_bytes["first_places"])
         notes.append(
-            "bytes that are not UTF-8 were replaced by U+FFFD "
-            f"{count(bad_bytes['replaced'], 'time')}, first in {places}"
+            f"replaced {count(bad_bytes['replaced'], 'byte')} that are not UTF-8 with U+FFFD; the "
+            f"first: {places}"
         )
     if max_missed:
         notes.append(
             f"there are more than {settings.max_types:,} distinct tokens, so the rarest were "
-            "dropped while counting: the vocabulary was chosen as if words occurred up to "
-            f"{count(max_missed, 'time')} less often than they do"
+            "dropped while counting; the counts that the vocabulary is based on may be too low by "
+            f"up to {max_missed:,}"
         )
     return notes

@@ -1,7 +1,7 @@
-"""The folder of a corpus while it is made: whose it is, what it is made of, whether it is finished.
+"""The folder of a corpus: its files, and how an unfinished one is recognized and resumed.
 
-job.json comes first and says what the shards are made of: a resumed run keeps those it finds.
-corpus.json comes last, so its presence means that the corpus is finished.
+job.json is written first and records what the shards are made from, so that a resumed run can keep
+finished shards. corpus.json is written last: if it exists, the corpus is finished.
 """
 
 from collections.abc import Iterator, Mapping
@@ -30,7 +30,7 @@ SEGMENTS = {part: f"{part}_segments.bin" for part in PARTS}
 DOCUMENTS = {part: f"{part}_documents.bin" for part in PARTS}
 FILES = (VOCABULARY, COUNTS, WORD_IDS, *SEGMENTS.values(), *DOCUMENTS.values())
 
-# corpus.json is deleted first: a corpus that has it counts as finished.
+# corpus.json is deleted first, since a folder that has it counts as finished.
 CORPUS = FolderKind(
     holds="a corpus",
     markers=(JOB, SUMMARY),
@@ -51,32 +51,31 @@ def has_shards(folder: Path) -> bool:
 
 
 def damaged(what: str) -> DataError:
-    """Return the error for damage to a finished corpus; `what` names the file."""
+    """Return the error for a damaged corpus; `what` names the file."""
     return DataError(f"{what}; copy the corpus again, or prepare it with --restart")
 
 
 def check_finished(folder: Path) -> None:
-    """Refuse a folder without a finished corpus."""
+    """Raise an error unless a folder contains a finished corpus."""
     if (folder / SUMMARY).is_file():
         return
     if not folder.exists():
-        raise DataError(f"there is no folder {folder}; make a corpus with elmore prepare")
+        raise DataError(f"{folder} does not exist; make a corpus with elmore prepare")
     if (folder / JOB).is_file():
         raise DataError(
-            f"the corpus in {folder} is unfinished; run the same elmore prepare command again to "
-            "finish it"
+            f"the corpus in {folder} is unfinished; rerun the elmore prepare command to resume"
         )
-    raise DataError(f"{folder} holds no corpus; make one with elmore prepare")
+    raise DataError(f"{folder} does not contain a corpus; make one with elmore prepare")
 
 
 def read_ours(path: Path, *, any_format: bool = False) -> dict[str, Any]:
-    """Read a JSON file that this program wrote."""
+    """Read a JSON file written by elmore prepare."""
     return read_marker(path, kind=KIND, wanted_format=FORMAT, any_format=any_format)
 
 
 @contextmanager
 def hold_folder(folder: Path, *, restart: bool) -> Iterator[None]:
-    """Make a folder, keep other processes from it, and empty it if asked."""
+    """Create and lock a folder, and clear it if `restart`."""
     _check_readable(folder, restart=restart)
     with CORPUS.hold(folder):
         if restart:
@@ -92,21 +91,21 @@ def _check_readable(folder: Path, *, restart: bool) -> None:
             read_ours(path, any_format=restart)
         except DataError as error:
             mistakes.append(error)
-    # To start over, one readable file is enough to know the folder; the other may be damaged.
+    # To start over, one readable file is enough to recognize the folder; the other may be damaged.
     if mistakes and not (restart and len(mistakes) < len(known)):
         raise mistakes[0]
 
 
 def remove_leftovers(folder: Path) -> None:
-    """Delete what killed processes were writing."""
+    """Delete temporary files of killed processes."""
     remove(folder, (LEFTOVERS, f"{SHARDS}/{LEFTOVERS}"))
 
 
 def check_job(folder: Path, job: Mapping[str, Any]) -> None:
-    """Record what the shards are made of, or refuse to mix them with others."""
+    """Record what the shards are made from; raise an error if existing ones differ."""
     path = folder / JOB
     job = {"kind": KIND, "format": FORMAT, **job}
     if not path.exists() or not has_shards(folder):
-        replace_json(path, job, indent=1)  # nothing was made of whatever an earlier call was given
+        replace_json(path, job, indent=1)  # an earlier job has not made any shard yet
     elif changes := find_changes(read_ours(path), job):
         raise ChangedJobError(folder, list(changes.values()))

@@ -1,4 +1,4 @@
-"""From shards to a corpus: the vocabulary, the ids of every shard's types, and the two parts.
+"""Index shards into a corpus: the vocabulary, word ids of every shard's types, and the two parts.
 
 Shapes: T types of a shard, R runs of documents in it, K segments, V words.
 """
@@ -36,7 +36,7 @@ from elmore.text.vocabulary import (
 
 @dataclass(kw_only=True)
 class PartTotals:
-    """How much a part has."""
+    """The size of a part."""
 
     documents: int = 0
     sentences: int = 0
@@ -48,7 +48,7 @@ class PartTotals:
 
 @dataclass(frozen=True, kw_only=True)
 class ShardRow:
-    """The shards of a folder, opened one after another, as often as wanted."""
+    """The shards of a folder, opened one at a time; can be iterated repeatedly."""
 
     folder: Path
     num_shards: int
@@ -61,7 +61,7 @@ class ShardRow:
 
 
 def count_words(shards: ShardRow, split: Split, *, max_types: int) -> WordCounts:
-    """Count the words to be trained on."""
+    """Count the words of the training part."""
     words = WordCounts(max_types=max_types)
     for shard, runs in split_shards(shards, split):
         words.add(shard.types(), count_types(shard, runs)[0].tolist())
@@ -69,7 +69,7 @@ def count_words(shards: ShardRow, split: Split, *, max_types: int) -> WordCounts
 
 
 def write_index(shards: ShardRow, split: Split, vocabulary: list[str]) -> dict[str, PartTotals]:
-    """Write all files of a corpus but its shards and corpus.json; return what each part has."""
+    """Write all files of a corpus except shards and corpus.json; return the size of each part."""
     with replace_file(shards.folder / VOCABULARY) as temporary:
         write_entries(temporary, vocabulary)
     ids = number_entries(vocabulary)
@@ -98,7 +98,7 @@ def write_index(shards: ShardRow, split: Split, vocabulary: list[str]) -> dict[s
 
 
 class _PartWriter:
-    """Notes where in the shards the documents of a part are."""
+    """Records where in the shards the documents of a part are."""
 
     def __init__(self, part: int, *, document_file: BinaryIO) -> None:
         self.totals = PartTotals()
@@ -107,7 +107,7 @@ class _PartWriter:
         self._segments: list[tuple[int, int, int]] = []
 
     def add_text(self, shard_number: int, runs: Runs) -> None:
-        """Add what the next shard has of this part."""
+        """Add the documents of the next shard that belong to this part."""
         start = self.totals.symbols
         for stretch in runs.slices(self._part):
             self._segments.append((start, shard_number, stretch.start))
@@ -115,7 +115,7 @@ class _PartWriter:
         is_ours = runs.parts == self._part
         lengths = np.diff(runs.symbols)[is_ours]
         starts = self.totals.symbols + np.cumsum(lengths) - lengths
-        if runs.goes_on and is_ours[0]:
+        if runs.is_continued and is_ours[0]:
             starts = starts[1:]
         self._document_file.write(starts.astype("<i8").tobytes())
         num_sentences = int(np.diff(runs.sentences)[is_ours].sum())
@@ -125,11 +125,11 @@ class _PartWriter:
         self.totals.tokens += int(lengths.sum()) - NUM_MARKERS * num_sentences
 
     def end_documents(self) -> None:
-        """Note where the last document ends."""
+        """Record the end of the last document."""
         self._document_file.write(np.array([self.totals.symbols], "<i8").tobytes())
 
     def segments(self) -> NDArray[np.int64]:
-        """Return (3, K) where in the part each segment starts, its shard, and where in that."""
+        """Return (3, K) the start of each segment in the part, its shard, and its start there."""
         return np.array(self._segments, "<i8").reshape(-1, 3).T
 
 
@@ -140,7 +140,7 @@ def _open_part(folder: Path, part: str) -> Iterator[_PartWriter]:
         yield writer
         writer.end_documents()
     with _create(folder / SEGMENTS[part]) as file:
-        file.write(writer.segments().tobytes())  # row by row, whatever the layout in memory
+        file.write(writer.segments().tobytes())  # in row-major order
 
 
 @contextmanager

@@ -1,6 +1,6 @@
-"""A part of a prepared corpus: what stands at any place of its text, read from shards.
+"""A part of a prepared corpus: random access to its text, which is read from shards.
 
-A shard is compared with its checksum before it is first read.
+The checksum of a shard is verified before it is first read.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -17,25 +17,25 @@ from elmore.corpus.checks import find_shard_damage
 from elmore.corpus.folder import damaged, shard_path
 from elmore.corpus.shards import BEGIN, END, NUM_MARKERS, Shard, ShardFacts
 
-# Each open shard costs a file descriptor, of which systems allow a process a thousand or so.
+# Each open shard takes a file descriptor; a process may have about a thousand.
 MAX_OPEN_SHARDS = 256
 DOCUMENT_BLOCK_SYMBOLS = 1 << 16
 
-# Hears how many shards have been checked, and of how many.
+# Called with the number of shards checked so far, and the number of all.
 OnShards = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Lookup:
-    """What stands at some places of a part."""
+    """The symbols at some offsets of a part."""
 
-    tokens: list[str]  # the distinct ones, markers not among them
+    tokens: list[str]  # distinct tokens, without markers
     positions: NDArray[np.int64]  # 0 and 1 are the markers, k + 2 is tokens[k]
     word_ids: NDArray[np.int64]  # in the vocabulary; the same shape
 
 
 class ShardFiles:
-    """The shards of a corpus, opened when needed, with the vocabulary ids of their types."""
+    """The shards of a corpus, opened when needed, with the word ids of their types."""
 
     def __init__(
         self, folder: Path, facts: Sequence[ShardFacts], *, word_ids: NDArray[np.uint32]
@@ -48,7 +48,7 @@ class ShardFiles:
         self.open = lru_cache(maxsize=MAX_OPEN_SHARDS)(self._open)
 
     def check(self, *, rank: int, num_ranks: int, on_shard: OnShards) -> None:
-        """Check the shards of this rank now, and rely on other processes for the rest."""
+        """Check this rank's shards; other processes check the rest."""
         numbers = range(rank, len(self._facts), num_ranks)
         for num_done, number in enumerate(numbers):
             on_shard(num_done, len(numbers))
@@ -67,18 +67,18 @@ class ShardFiles:
             self._is_checked[number] = True
 
     def word_ids(self, number: int) -> NDArray[np.uint32]:
-        """Return (T + 2,) the vocabulary's id for each symbol of a shard."""
+        """Return (T + 2,) the word id of each symbol of a shard."""
         return self._word_ids[self._firsts[number] : self._firsts[number + 1]]
 
 
 class CorpusPart:
-    """The text to train on, or the text held out: symbols one after another."""
+    """The training text or the held-out text, as one sequence of symbols."""
 
     def __init__(
         self,
         *,
         totals: dict[str, Any],
-        segments: NDArray[np.int64],  # (3, K): where in the part, which shard, where in it
+        segments: NDArray[np.int64],  # (3, K): start in the part, shard, start in the shard
         document_starts: NDArray[np.int64],
         shards: ShardFiles,
         vocabulary: list[str],
@@ -95,10 +95,10 @@ class CorpusPart:
         self._unknown_id = unknown_id
 
     def select(self, stretches: Sequence[tuple[int, int]]) -> "CorpusPart":
-        """Return a part made of stretches of this one, in the order given.
+        """Return a part that consists of stretches of this one, in the given order.
 
-        A stretch is its first symbol and one past its last, begins and ends where documents do, and
-        may be given more than once. No text is copied.
+        A stretch is given by its first symbol and one past its last, starts and ends at document
+        boundaries, and may be repeated. No text is copied.
         """
         segments: list[tuple[int, int, int]] = []
         documents: list[NDArray[np.int64]] = []
@@ -129,7 +129,7 @@ class CorpusPart:
         )
 
     def segments(self) -> Iterator[tuple[int, int, int, int]]:
-        """Yield where each piece of a shard stands: symbol here, shard, symbol there, length."""
+        """Yield each segment's start in this part, its shard, its start there, and its length."""
         return self._cut_segments(0, self.num_symbols)
 
     def sentence_starts(self, shard: int, sentences: Sequence[int]) -> list[int]:
@@ -138,7 +138,7 @@ class CorpusPart:
         return starts[[*sentences, len(starts) - 1]].tolist()
 
     def _cut_segments(self, first: int, end: int) -> Iterator[tuple[int, int, int, int]]:
-        """Yield what `segments` does, of some symbols only."""
+        """Yield segments as `segments` does, for a range of symbols."""
         number = int(self._segment_starts.searchsorted(first, side="right")) - 1
         while first < end:
             is_last = number + 1 == len(self._segment_starts)
@@ -148,7 +148,7 @@ class CorpusPart:
             first, number = stop, number + 1
 
     def look_up(self, offsets: NDArray[np.int64]) -> Lookup:
-        """Return what stands at `offsets`, which count this part's symbols; of any shape."""
+        """Return the symbols at `offsets` of this part; an array of any shape."""
         places = self._find_places(offsets)
         symbols = np.empty(len(places.inner), np.int64)
         word_ids = np.empty(len(places.inner), np.int64)
@@ -167,7 +167,7 @@ class CorpusPart:
     def _find_keys(
         self, symbols: NDArray[np.int64], word_ids: NDArray[np.int64], places: "_Places"
     ) -> tuple[NDArray[np.int64], list[str]]:
-        """Return a key for each token: its word id, or after those its place in the other list."""
+        """Return a key per token: its word id, or for other tokens a number after all word ids."""
         keys = word_ids.copy()
         is_outside = word_ids == self._unknown_id
         unlisted: dict[str, int] = {}
@@ -185,7 +185,7 @@ class CorpusPart:
     def _number(
         self, symbols: NDArray[np.int64], keys: NDArray[np.int64], unlisted: list[str]
     ) -> tuple[list[str], NDArray[np.int64]]:
-        """Give each distinct key of a token (its id, or its place after all ids) a number."""
+        """Assign numbers to the distinct keys; return their tokens and the (N,) positions."""
         positions = symbols.copy()
         is_token = symbols >= NUM_MARKERS
         distinct, inverse = np.unique(keys[is_token], return_inverse=True)
@@ -200,14 +200,14 @@ class CorpusPart:
     def sentence_bounds(
         self, offsets: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the first symbol, and one past the last, of the sentences `offsets` are in."""
+        """Return the start and end (exclusive) of the sentence that each offset is in."""
         places = self._find_places(offsets)
         before = np.empty(len(places.inner), np.int64)
         lengths = np.empty(len(places.inner), np.int64)
         for number, group in places.groups:
             starts = self._shards.open(number).sentence_starts
             inner = places.inner[group]
-            # Of one type with what it searches; another would be converted first, all of it.
+            # With another dtype, searchsorted would convert the whole array first.
             sentences = starts.searchsorted(inner.astype(starts.dtype), side="right")
             firsts = starts[sentences - 1]
             before[group] = inner - firsts
@@ -216,7 +216,7 @@ class CorpusPart:
         return first_symbols, first_symbols + places.put_back(lengths)
 
     def documents(self) -> Iterator[list[list[str]]]:
-        """Yield each document's sentences of tokens, without markers."""
+        """Yield each document as a list of tokenized sentences, without markers."""
         starts = self._document_starts
         first = 0
         while first < self.num_documents:
@@ -231,14 +231,14 @@ class CorpusPart:
             first = end
 
     def beginning(self, number: int, *, max_tokens: int) -> list[list[str]]:
-        """Return the first sentences of a document, at least one, of about `max_tokens` in all.
+        """Return the first sentences of a document, at least one, up to about `max_tokens`.
 
-        However long the document is, no more of it is read.
+        The rest of the document is not read.
         """
         return self.stretch(int(self._document_starts[number]), max_tokens=max_tokens)
 
     def stretch(self, offset: int, *, max_tokens: int) -> list[list[str]]:
-        """Return a symbol's sentence and those after it in its document, as many as `beginning`."""
+        """Return the sentence at an offset and those after it in its document, like `beginning`."""
         number = int(np.searchsorted(self._document_starts, offset, side="right"))
         first_start, first_end = (
             int(bounds[0]) for bounds in self.sentence_bounds(np.array([offset]))
@@ -256,7 +256,7 @@ class CorpusPart:
         return taken
 
     def _read_sentences(self, first: int, end: int) -> tuple[list[list[str]], NDArray[np.int64]]:
-        """Return the sentences that begin and end within some symbols, and where each begins."""
+        """Return the whole sentences in a range of symbols, and the start of each."""
         found = self.look_up(np.arange(first, end))
         tokens = np.array(["", "", *found.tokens], dtype=object)[found.positions]
         ends = np.flatnonzero(found.positions == END)
@@ -268,10 +268,10 @@ class CorpusPart:
         return sentences, begins + first
 
     def _find_places(self, offsets: NDArray[np.int64]) -> "_Places":
-        """Find the shards of some symbols, and where in them they are."""
+        """Find the shards of symbols, and their offsets in them."""
         flat = np.ravel(offsets)
         if len(flat) and (flat.min() < 0 or flat.max() >= self.num_symbols):
-            raise IndexError(f"offsets must be from 0 to {self.num_symbols - 1}")
+            raise IndexError(f"offsets must be between 0 and {self.num_symbols - 1}")
         segments = self._segment_starts.searchsorted(flat, side="right") - 1
         inner = flat - self._segment_starts[segments] + self._segment_firsts[segments]
         numbers = self._segment_shards[segments]
@@ -290,15 +290,15 @@ class CorpusPart:
 
 @dataclass(frozen=True, kw_only=True)
 class _Places:
-    """Places of symbols, sorted by their shards."""
+    """Symbols sorted by shard, with their offsets there."""
 
-    shape: tuple[int, ...]  # of what was asked for
-    order: NDArray[np.int64]  # which of those each is
-    inner: NDArray[np.int64]  # where in its shard
-    groups: list[tuple[int, slice]]  # the number of each shard, and which are in it
+    shape: tuple[int, ...]  # of the requested offsets
+    order: NDArray[np.int64]  # index of each in the request
+    inner: NDArray[np.int64]  # offset in its shard
+    groups: list[tuple[int, slice]]  # each shard, and which symbols are in it
 
     def put_back(self, values: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return values for these places in the order and shape that was asked for."""
+        """Return values in the order and shape of the request."""
         result = np.empty_like(values)
         result[self.order] = values
         return result.reshape(self.shape)

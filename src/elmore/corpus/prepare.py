@@ -1,8 +1,8 @@
-"""Turn text files into a prepared corpus: shards, a vocabulary, a part held out.
+"""Turn text files into a prepared corpus: shards, a vocabulary and held-out text.
 
-Chunks of text become shards in several processes; then the words are counted, shard by shard, and
-the vocabulary is chosen. A killed run goes on with the shards it has. The files depend on the text
-and the settings alone.
+Several processes turn chunks of text into shards; then the words are counted, shard by shard, and
+the vocabulary is chosen. A killed run keeps its finished shards when it is resumed. The files
+depend only on the text and the settings.
 """
 
 import os
@@ -57,8 +57,8 @@ def prepare_corpus(
 ) -> Corpus:
     """Prepare the text of files or binary streams; after an interruption, call it again to resume.
 
-    Without `num_processes` there is one per core. Each imports the calling program again, which
-    must therefore do its work under `if __name__ == "__main__"`.
+    By default there is one process per core. Each imports the calling script again, so the script
+    must do its work under `if __name__ == "__main__"`.
     """
     settings, folder = settings or PrepareSettings(), Path(folder)
     texts = make_sources(sources, heldout_sources, form=settings.form)
@@ -83,13 +83,13 @@ def prepare_corpus(
 
 def count_cores() -> int:
     """Return how many processes can run at once."""
-    if hasattr(os, "sched_getaffinity"):  # less than there are, in a container
+    if hasattr(os, "sched_getaffinity"):  # fewer than the machine has, in a container
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 class _NoTextError(DataError):
-    """There is nothing to make a corpus of."""
+    """The input files contain no sentences."""
 
 
 def _is_done(
@@ -99,9 +99,9 @@ def _is_done(
     inputs: list[dict[str, Any]],
     settings: PrepareSettings,
 ) -> bool:
-    """Say whether the corpus is there, of this text and these settings; refuse to change another.
+    """Return whether this corpus is finished; raise an error if the folder has a different one.
 
-    False if the text has to be read to know.
+    False if the text must be read to know.
     """
     if not (folder / SUMMARY).is_file():
         return False
@@ -123,7 +123,7 @@ def _make_missing_shards(
     num_processes: int | None,
     progress: ProgressCounter,
 ) -> list[ShardFacts]:
-    """Make the shards that an earlier run has not made; return what is known of all, in order."""
+    """Make the shards that an earlier run has not made; return the facts of all, in order."""
     maker = ShardMaker(
         folder=folder,
         language=Language(settings.language),
@@ -144,14 +144,14 @@ def _make_missing_shards(
     first_two = list(islice(missing, 2))
     if first_two and maker.language is Language.EN:
         _warn_if_unsegmented(first_two[0])
-    # A process takes longer to start than a small text to read.
+    # Starting processes takes longer than reading a small text.
     num_workers = (num_processes or count_cores()) if len(first_two) == 2 else 1
     chunks = chain(first_two, missing)
     for chunk, made in make_shards(chunks, maker, num_processes=num_workers):
         facts[chunk.number] = made
         progress.note_shard(chunk, made, is_new=True)
     if shard_path(folder, len(facts)).exists():
-        raise ChangedJobError(folder, ["there is less text than before"])
+        raise ChangedJobError(folder, ["the text is shorter than before"])
     if not any(shard.num_sentences and not shard.is_heldout for shard in facts.values()):
         raise _no_text(texts)
     return [facts[number] for number in range(len(facts))]
@@ -164,7 +164,7 @@ def _warn_if_unsegmented(chunk: Chunk) -> None:
 
 
 def _find_shard(chunk: Chunk, maker: ShardMaker) -> ShardFacts | None:
-    """Return what is known of a chunk's shard; None if it has to be made."""
+    """Return the facts of a chunk's shard, or None if it has to be made."""
     path = shard_path(maker.folder, chunk.number)
     if not path.exists():
         return None
@@ -175,7 +175,7 @@ def _find_shard(chunk: Chunk, maker: ShardMaker) -> ShardFacts | None:
     facts = shard.facts
     if (facts.source_bytes, facts.source_crc32) != (chunk.num_bytes, chunk.checksum):
         excerpt = chunk.excerpts[0].excerpt
-        changed = f"{excerpt.name}, from line {excerpt.first_line} on, is not what it was"
+        changed = f"{excerpt.name} has changed, from line {excerpt.first_line} on"
         raise ChangedJobError(maker.folder, [changed])
     is_refused = facts.num_bad and maker.bad_bytes is BadBytesPolicy.REFUSE
     return None if is_refused or shard.find_damage() is not None else facts
@@ -184,7 +184,7 @@ def _find_shard(chunk: Chunk, maker: ShardMaker) -> ShardFacts | None:
 def _no_text(texts: Sequence[Source]) -> _NoTextError:
     names = [text.name for text in texts if not text.is_heldout]
     shown = ", ".join([*names[:3], *(["..."] if len(names) > 3 else [])])
-    return _NoTextError(f"there are no sentences in {shown}; name files that hold text")
+    return _NoTextError(f"{shown}: no sentences found; give files that contain text")
 
 
 def _finish(
@@ -196,7 +196,7 @@ def _finish(
     settings: PrepareSettings,
     progress: ProgressCounter,
 ) -> None:
-    """Choose the held-out documents and the vocabulary, and write all but the shards."""
+    """Choose the held-out documents and the vocabulary, and write all files except the shards."""
     has_to_count = words is None or settings.extends
     num_passes = 3 if has_to_count else 2
     shards = ShardRow(

@@ -1,4 +1,4 @@
-"""How text becomes a prepared corpus."""
+"""Settings of elmore prepare."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -14,48 +14,48 @@ class BadBytesPolicy(StrEnum):
 
     REFUSE = "refuse"
     REPLACE = "replace"
-    """U+FFFD takes their place, and they are reported."""
+    """Replace them with U+FFFD, and report them."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PrepareSettings:
-    """What a corpus depends on besides its text."""
+    """Everything a corpus depends on besides its text."""
 
     form: TextForm | None = None
-    """None: told from each file's name."""
+    """By default, recognized by each file's name."""
 
     language: Language = Language.EN
 
     max_words: int = 800_000
-    """The three marks of the vocabulary are not counted."""
+    """Not counting the three markers of the vocabulary."""
 
     min_count: int = 3
 
     vocabulary: Path | None = None
-    """A list to take as it is; then the two bounds above have no say."""
+    """A word list to use as is; then the two limits above do not apply."""
 
     extends: bool = False
-    """Add words of the text to that list, within the two bounds, as fine-tuning does."""
+    """Add words of the text to that list, within the two limits, as fine-tuning does."""
 
     heldout: float = 0.01
-    """Share of the documents kept from training; not used if held-out files are given."""
+    """Fraction of documents to hold out; not used if held-out files are given."""
 
     document_sentences: int | None = None
-    """A document also ends after so many sentences."""
+    """Also end a document after this many sentences."""
 
     seed: int = 0
-    """Chooses which documents are held out."""
+    """Determines which documents are held out."""
 
     bad_bytes: BadBytesPolicy = BadBytesPolicy.REFUSE
 
     chunk_bytes: int = 16 << 20
-    """Text that one shard is made of. Other shards are other files, but the same symbols."""
+    """Size of the text of one shard. It changes the files, but not the sequence of symbols."""
 
     max_types: int = 20_000_000
-    """Distinct tokens counted at once; about 200 bytes of memory each."""
+    """Limit on distinct tokens while counting; each takes about 200 bytes of memory."""
 
     def __post_init__(self) -> None:
-        """Take strings as paths, and refuse what cannot be."""
+        """Convert strings to paths, and validate."""
         if self.vocabulary is not None:
             object.__setattr__(self, "vocabulary", Path(self.vocabulary))
         _check_at_least("max_words", self.max_words, 0)
@@ -65,14 +65,16 @@ class PrepareSettings:
         if self.document_sentences is not None:
             _check_at_least("document_sentences", self.document_sentences, 1)
         if self.extends and self.vocabulary is None:
-            raise ConfigError("there is no vocabulary to extend; give one (--vocabulary)")
+            raise ConfigError("there is no vocabulary to extend; give one with --vocabulary")
         if not 0 <= self.heldout < 1:
             raise ConfigError(
-                f"heldout is a share of the documents, from 0 to below 1, got {self.heldout}"
+                f"heldout must be a fraction of the documents, at least 0 and below 1, got "
+                f"{self.heldout}"
             )
-        if not 16 <= self.chunk_bytes <= 1 << 30:  # places inside a shard are 32-bit numbers
+        if not 16 <= self.chunk_bytes <= 1 << 30:  # offsets in a shard are 32-bit numbers
             raise ConfigError(
-                f"chunk_bytes must be from 16 to {1 << 30}, got {self.chunk_bytes}; 16 MB suit"
+                f"chunk_bytes must be between 16 and {1 << 30}, got {self.chunk_bytes}; 16 MB is a "
+                "good size"
             )
 
 

@@ -1,4 +1,4 @@
-"""Make shards of chunks of text, in several processes that share nothing but the folder."""
+"""Turn chunks of text into shards, in several processes that share only the folder."""
 
 import os
 import signal
@@ -24,20 +24,20 @@ from elmore.text.language import Language
 
 MAX_BAD_PLACES = 5
 
-# Pipes are of other classes on other systems.
+# The class of pipes depends on the operating system.
 Connection = Any
 
 
 @dataclass(frozen=True, kw_only=True)
 class ShardMaker:
-    """Reads a chunk, writes its shard."""
+    """Reads chunks and writes their shards."""
 
     folder: Path
     language: Language
     bad_bytes: BadBytesPolicy
 
     def make(self, chunk: Chunk) -> ShardFacts:
-        """Split the text into sentences and tokens, and keep them."""
+        """Split the text into sentences and tokens, and write them to a shard."""
         bad = _BadBytesNotes()
         inputs: list[list[int]] = []
         facts = {
@@ -54,9 +54,9 @@ class ShardMaker:
     def _read(
         self, chunk: Chunk, bad: "_BadBytesNotes", inputs: list[list[int]]
     ) -> Iterator[list[str]]:
-        """Yield the sentences; an empty one, or several, end a document.
+        """Yield the sentences; one or more empty ones end a document.
 
-        `inputs` gets the number of each input and its first sentence.
+        Appends the number of each input and of its first sentence to `inputs`.
         """
         num_sentences = 0
         for part in chunk.excerpts:
@@ -76,13 +76,13 @@ class ShardMaker:
 
 @dataclass(kw_only=True)
 class _BadBytesNotes:
-    """What was replaced."""
+    """Counts replaced bytes, and keeps the first few positions."""
 
     num_bad: int = 0
     bad_places: list[list[int]] = field(default_factory=list)
 
     def note(self, source_number: int, bad: BadBytes) -> None:
-        """Count it, and keep its place if it is among the first."""
+        """Count replaced bytes, and keep their position if it is among the first."""
         self.num_bad += bad.count
         if len(self.bad_places) < MAX_BAD_PLACES:
             self.bad_places.append([source_number, bad.line_number, bad.byte])
@@ -91,7 +91,7 @@ class _BadBytesNotes:
 def make_shards(
     chunks: Iterable[Chunk], maker: ShardMaker, *, num_processes: int
 ) -> Iterator[tuple[Chunk, ShardFacts]]:
-    """Yield what becomes of each chunk, in the order they get ready."""
+    """Yield each chunk with the facts of its shard, as they are finished."""
     if num_processes == 1:
         for chunk in chunks:
             yield chunk, maker.make(chunk)
@@ -106,23 +106,23 @@ def make_shards(
 
 
 class _Pool:
-    """Worker processes, each started when there is a chunk that no other one is free for.
+    """Worker processes, each started when there is a chunk but no free worker.
 
-    A pipe each, and nothing else in common: a worker that dies is noticed at once, and the workers
-    of a process that dies go with it.
+    Each has its own pipe and shares nothing else: a worker that dies is noticed at once, and
+    workers end when their parent process dies.
     """
 
     def __init__(self, maker: ShardMaker, *, num_processes: int) -> None:
         self._maker = maker
         self._num_processes = num_processes
-        # A fork would copy the caller's threads' locks; torch has threads.
+        # fork would copy locks held by other threads, such as torch's.
         self._context = get_context("spawn")
         self._processes: dict[Connection, Any] = {}
         self._free: list[Connection] = []
         self._busy: dict[Connection, Chunk] = {}
 
     def give(self, chunk: Chunk) -> Iterator[tuple[Chunk, ShardFacts]]:
-        """Hand a chunk to a worker; if all are busy, yield what one has made first."""
+        """Send a chunk to a worker; if all are busy, first wait for one and yield its result."""
         if not self._free and len(self._processes) < self._num_processes:
             self._free.append(self._start())
         while not self._free:
@@ -135,7 +135,7 @@ class _Pool:
             raise self._explain_death(connection) from None
 
     def finish(self) -> Iterator[tuple[Chunk, ShardFacts]]:
-        """Yield what the workers are still making."""
+        """Yield the remaining results."""
         while self._busy:
             yield from self._receive()
 
@@ -156,7 +156,7 @@ class _Pool:
         return ours
 
     def _receive(self) -> Iterator[tuple[Chunk, ShardFacts]]:
-        """Wait for one worker or more; of several mistakes, name the one that comes first."""
+        """Wait for one or more workers; of several errors, raise that of the earliest chunk."""
         mistakes: list[tuple[int, Exception]] = []
         while self._busy:
             for connection in wait(list(self._busy)):
@@ -188,14 +188,14 @@ class _Pool:
         process = self._processes[connection]
         process.join(timeout=5)
         return DataError(
-            f"a worker process ended unexpectedly (status {process.exitcode}), perhaps for lack of "
-            "memory; run the same command again with fewer --processes, and it goes on from here"
+            f"a worker process ended unexpectedly (status {process.exitcode}), perhaps out of "
+            "memory; rerun the command with fewer --processes to resume"
         )
 
 
 def _serve(connection: Connection, maker: ShardMaker) -> None:
-    """Make shards until there are no more chunks; runs in a process of its own."""
-    # Ctrl-C reaches every process of a terminal; ours is ended by the one that started it.
+    """Make shards until there are no more chunks; runs in a worker process."""
+    # Ctrl-C reaches every process of a terminal; workers are ended by their parent.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     # Chinese that is not segmented is noticed by the process that reads the text.
     warnings.simplefilter("ignore", DataWarning)
@@ -218,7 +218,7 @@ def _serve(connection: Connection, maker: ShardMaker) -> None:
 
 
 def _end_with_parent() -> None:
-    """Stop at once when the parent is gone, even if it was killed."""
+    """Exit as soon as the parent process is gone, even if it was killed."""
     parent = parent_process()
     if parent is not None:
         parent.join()

@@ -1,6 +1,7 @@
-"""A shard: the tokens of one chunk of text, as numbers of its own, in a safetensors file.
+"""A shard: the tokens of one chunk of text, numbered within the shard, in a safetensors file.
 
-It knows no vocabulary, so it can be made before there is one, and every token keeps its spelling.
+It does not depend on a vocabulary, so it can be made before there is one, and every token keeps
+its spelling.
 
 Shapes: N symbols (tokens and markers), S sentences, T types (distinct tokens).
 """
@@ -24,11 +25,11 @@ from elmore.errors import DataError
 from elmore.files.atomic import replace_file
 
 FORMAT = 1
-# Symbols 0 and 1 mark where sentences begin and end; k + 2 is type k.
+# Symbols 0 and 1 mark the start and end of sentences; k + 2 is type k.
 BEGIN, END, NUM_MARKERS = 0, 1, 2
 
 ARRAYS = ("symbols", "sentence_starts", "breaks", "type_counts", "type_offsets", "type_bytes")
-# A shard of very many small files has a long list of them in its header.
+# The header of a shard made from very many small files has a long list of them.
 MAX_HEADER_BYTES = 1 << 26
 
 _U32 = np.dtype("<u4")
@@ -42,7 +43,7 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 @dataclass(frozen=True, kw_only=True)
 class ShardFacts:
-    """What a corpus keeps about a shard."""
+    """What corpus.json records about a shard."""
 
     num_bytes: int  # of the file
     sha256: str  # of the arrays, in the order of `ARRAYS`
@@ -50,35 +51,35 @@ class ShardFacts:
     num_sentences: int
     num_types: int
     num_bad: int  # bytes replaced by U+FFFD
-    bad_places: list[list[int]]  # number of the source, line and byte of the first few
+    bad_places: list[list[int]]  # source number, line and byte of the first few
     is_heldout: bool
     source_bytes: int
     source_crc32: int
     inputs: list[list[int]] | None = None
-    """Number of each input in the shard and its first sentence here; older shards lack it."""
+    """Each input's number and its first sentence in the shard; missing in older shards."""
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> "ShardFacts":
-        """Read what JSON holds about a shard; `ValueError` if a fact is missing or cannot be."""
+        """Read facts from JSON; raise `ValueError` if one is missing or invalid."""
         names = {field.name for field in fields(cls)}
         if set(values) not in (names, names - {"inputs"}):
-            raise ValueError(f"expected {sorted(names)} of a shard, got {sorted(values)}")
+            raise ValueError(f"a shard has the fields {sorted(values)}, expected {sorted(names)}")
         for name, value in values.items():
             if not _is_possible(name, value):
-                raise ValueError(f"{name} of a shard cannot be {value!r:.60}")
+                raise ValueError(f"a shard has an invalid {name}: {value!r:.60}")
         facts = cls(**values)
         if facts.inputs is not None and not facts._has_possible_inputs(facts.inputs):
-            raise ValueError(f"inputs of a shard cannot be {facts.inputs!r:.60}")
+            raise ValueError(f"a shard has invalid inputs: {facts.inputs!r:.60}")
         return facts
 
     def _has_possible_inputs(self, inputs: list[list[int]]) -> bool:
-        """Say whether the first sentences of inputs rise from 0 and are all in the shard."""
+        """Return whether the first sentences of inputs start at 0, increase and exist."""
         firsts = [first for _, first in inputs]
         return firsts == sorted(firsts) and firsts[:1] == [0] and firsts[-1] <= self.num_sentences
 
     @property
     def num_tokens(self) -> int:
-        """Symbols that are no markers."""
+        """Symbols that are not markers."""
         return self.num_symbols - NUM_MARKERS * self.num_sentences
 
 
@@ -97,26 +98,26 @@ def _is_possible(name: str, value: Any) -> bool:
 
 
 def _are_counts(value: Any, *, width: int) -> bool:
-    """Say whether a value is a list of lists of `width` counts."""
+    """Return whether a value is a list of lists of `width` counts."""
     return isinstance(value, list) and all(
         isinstance(row, list) and len(row) == width and all(map(is_count, row)) for row in value
     )
 
 
 def is_count(value: Any) -> bool:
-    """Say whether a value from JSON is a number of things that fits into 63 bits."""
+    """Return whether a value from JSON is a non-negative integer that fits into 63 bits."""
     return type(value) is int and 0 <= value < 1 << 63
 
 
 def is_sha256(value: Any) -> bool:
-    """Say whether a value from JSON is a SHA-256 in lower-case hexadecimal digits."""
+    """Return whether a value from JSON is a SHA-256 in lower-case hexadecimal."""
     return isinstance(value, str) and _SHA256.fullmatch(value) is not None
 
 
 class Shard:
-    """A shard's arrays, mapped into memory: only what is looked at is read.
+    """The arrays of a shard, memory-mapped.
 
-    Opening checks the header, not the arrays; `find_damage` reads those.
+    Opening checks the header but not the arrays; `find_damage` reads those.
     """
 
     def __init__(self, path: Path) -> None:
@@ -134,13 +135,13 @@ class Shard:
             raise DataError(f"{path} is missing; prepare the corpus again") from None
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise DataError(
-                f"{path} is damaged ({error!s:.200}); prepare the corpus again, with --restart"
+                f"{path} is damaged ({error!s:.200}); prepare the corpus again with --restart"
             ) from None
         self.symbols = arrays["symbols"]  # (N,)
-        self.sentence_starts = arrays["sentence_starts"]  # (S + 1,) among the symbols
-        self.breaks = arrays["breaks"]  # sentences before each end of a document
+        self.sentence_starts = arrays["sentence_starts"]  # (S + 1,) offsets in `symbols`
+        self.breaks = arrays["breaks"]  # number of sentences before each end of a document
         self.type_counts = arrays["type_counts"]  # (T,)
-        self.type_offsets = arrays["type_offsets"]  # (T + 1,) among the bytes
+        self.type_offsets = arrays["type_offsets"]  # (T + 1,) offsets in `type_bytes`
         self.type_bytes = arrays["type_bytes"]
         self._type_view = self.type_bytes.data
 
@@ -149,7 +150,7 @@ class Shard:
         return self.type_bytes.tobytes().decode("utf-8").split("\n")[:-1]
 
     def spell(self, types: NDArray[Any]) -> list[str]:
-        """Return some types by their numbers."""
+        """Return the spellings of some types."""
         starts = self.type_offsets[types].tolist()
         ends = self.type_offsets[types + 1].tolist()
         view = self._type_view
@@ -159,17 +160,17 @@ class Shard:
         ]
 
     def type_lengths(self) -> NDArray[np.int64]:
-        """Return (T,) characters of each type, and one for the separator after it."""
+        """Return (T,) the number of characters of each type, plus one for a separator."""
         if not len(self.type_counts):
             return np.zeros(0, np.int64)
         starts_character = (self.type_bytes & 0xC0) != 0x80
         return np.add.reduceat(starts_character, self.type_offsets[:-1], dtype=np.int64)
 
     def find_damage(self) -> str | None:
-        """Read all arrays; return what is wrong with them, or None if they are as written."""
+        """Read all arrays; return what is wrong with them, or None."""
         if _hash_arrays({name: getattr(self, name) for name in ARRAYS}) != self.facts.sha256:
             return "its checksum differs"
-        # A checksum does not protect against files that were made to break their readers.
+        # A checksum does not protect against malicious files.
         return self._find_bad_sentences() or self._find_bad_spellings()
 
     def _find_bad_sentences(self) -> str | None:
@@ -199,8 +200,8 @@ class Shard:
 def write_shard(
     path: Path, sentences: Iterable[list[str]], *, facts: Callable[[], dict[str, Any]]
 ) -> ShardFacts:
-    """Write sentences; an empty one ends a document. `facts` is called after the last is read."""
-    from safetensors.numpy import save  # noqa: PLC0415  readers of a corpus need it not
+    """Write sentences; an empty one ends a document. `facts` is called after the last sentence."""
+    from safetensors.numpy import save  # noqa: PLC0415  not needed to read a corpus
 
     arrays = _number_tokens(sentences)
     all_facts = {
@@ -210,7 +211,7 @@ def write_shard(
         "num_types": len(arrays["type_counts"]),
         **facts(),
     }
-    # One entry, for safetensors would write several in no fixed order.
+    # A single entry, because safetensors writes several in no fixed order.
     about = json.dumps({"format": FORMAT, "facts": all_facts})
     data = save(arrays, metadata={"elmore": about})
     with replace_file(path) as temporary:
@@ -219,9 +220,9 @@ def write_shard(
 
 
 def _number_tokens(sentences: Iterable[list[str]]) -> dict[str, NDArray[Any]]:
-    """Give distinct tokens a number as they come; note where sentences and documents end."""
-    places: defaultdict[str, int] = defaultdict(count(NUM_MARKERS).__next__)
-    find_place = places.__getitem__
+    """Assign numbers to distinct tokens in order of appearance; record sentences and documents."""
+    numbers: defaultdict[str, int] = defaultdict(count(NUM_MARKERS).__next__)
+    find_number = numbers.__getitem__
     symbols = array("I")
     sentence_starts = array("I")
     breaks: list[int] = []
@@ -231,11 +232,11 @@ def _number_tokens(sentences: Iterable[list[str]]) -> dict[str, NDArray[Any]]:
             continue
         sentence_starts.append(len(symbols))
         symbols.append(BEGIN)
-        symbols.extend(map(find_place, sentence))
+        symbols.extend(map(find_number, sentence))
         symbols.append(END)
     sentence_starts.append(len(symbols))
     all_symbols = np.array(symbols, _U32)
-    lines = [f"{token}\n".encode() for token in places]
+    lines = [f"{token}\n".encode() for token in numbers]
     return {
         "symbols": all_symbols,
         "sentence_starts": np.array(sentence_starts, _U32),
@@ -259,17 +260,17 @@ def _map_file(path: Path) -> mmap.mmap:
 
 
 def _read_header(mapped: mmap.mmap) -> tuple[dict[str, Any], int]:
-    """Return the header of a safetensors file, and where its arrays start."""
+    """Return the header of a safetensors file and the offset of its arrays."""
     start = 8 + int.from_bytes(mapped[:8], "little")
     if start > min(len(mapped), MAX_HEADER_BYTES):
-        raise ValueError("its header is longer than it can be")
+        raise ValueError("its header is too long")
     return json.loads(mapped[8:start]), start
 
 
 def _read_facts(header: dict[str, Any], *, num_bytes: int) -> ShardFacts:
     about = json.loads(header["__metadata__"]["elmore"])
     if about["format"] != FORMAT:
-        raise ValueError(f"it has format {about['format']}, and this elmore reads {FORMAT}")
+        raise ValueError(f"it has format {about['format']}, this version reads format {FORMAT}")
     return ShardFacts.from_json({"num_bytes": num_bytes, **about["facts"]})
 
 
@@ -280,7 +281,7 @@ def _map_array(
     if entry["dtype"] != _DTYPE_NAMES[dtype]:
         raise ValueError(f"an array has type {entry['dtype']!r:.60}")
     if not (is_count(first) and is_count(end) and first <= end <= len(mapped) - start):
-        raise ValueError("it was cut short")
+        raise ValueError("it is truncated")
     return np.frombuffer(mapped, dtype, count=(end - first) // dtype.itemsize, offset=start + first)
 
 
@@ -296,5 +297,5 @@ def _check_lengths(arrays: Mapping[str, NDArray[Any]], facts: ShardFacts) -> Non
 
 
 def _is_rising(numbers: NDArray[Any], *, end: int) -> bool:
-    """Say whether numbers go from 0 to `end`, each greater than the one before."""
+    """Return whether numbers increase strictly from 0 to `end`."""
     return bool(numbers[0] == 0 and numbers[-1] == end and np.all(numbers[1:] > numbers[:-1]))

@@ -1,7 +1,7 @@
-"""Which input file each part of a corpus comes from, and how often training reads it.
+"""Which input file each stretch of a corpus comes from, and how often training reads it.
 
-A weight is how often an input is read per epoch. Epochs stay one circle of text: an input with
-weight 2 stands in it twice, so the rows of every step hold each source in its share.
+The weight of an input is how often it is read per epoch. An epoch is still one circle of text: an
+input with weight 2 is in it twice, so every step reads the sources in proportion.
 """
 
 import difflib
@@ -28,11 +28,11 @@ class Stretch:
 
 
 def weigh_inputs(corpus: Corpus, weights: Mapping[str, int]) -> Corpus:
-    """Return the corpus with its training part as training is to read it.
+    """Return the corpus with each input repeated in the training part according to its weight.
 
-    The names in `weights` are patterns for names of input files, with or without folder and ending;
-    an input has the weight of the last pattern that matches it, or else 1. The fingerprint changes
-    too, so that a run cannot be resumed with other weights.
+    The keys of `weights` are patterns for names of input files, with or without folder and suffix;
+    an input gets the weight of the last pattern that matches it, by default 1. The fingerprint
+    changes too, so that a run cannot be resumed with other weights.
     """
     if not weights:
         return corpus
@@ -46,8 +46,7 @@ def weigh_inputs(corpus: Corpus, weights: Mapping[str, int]) -> Corpus:
     ]
     if not read:
         raise ConfigError(
-            "the weights leave no text to train on; give at least one source of the training text "
-            "a weight above 0"
+            "training.weights leaves no text to train on; give at least one source a weight above 0"
         )
     reading = json.dumps([corpus.fingerprint, read]).encode()
     return replace(
@@ -58,7 +57,7 @@ def weigh_inputs(corpus: Corpus, weights: Mapping[str, int]) -> Corpus:
 
 
 def split_by_input(corpus: Corpus, part: CorpusPart) -> dict[str, CorpusPart]:
-    """Return what a part has of each input, by the input's short name."""
+    """Split a part by input; the keys are the inputs' short names."""
     stretches: dict[str, list[tuple[int, int]]] = {}
     for stretch in locate_inputs(corpus, part):
         name = name_input(corpus.about["inputs"][stretch.input_number]["name"])
@@ -67,13 +66,13 @@ def split_by_input(corpus: Corpus, part: CorpusPart) -> dict[str, CorpusPart]:
 
 
 def records_inputs(corpus: Corpus) -> bool:
-    """Return whether a corpus says which text comes from which input; older ones do not."""
+    """Return whether a corpus records which text comes from which input; older ones do not."""
     shards = corpus.about.get("shards", [])
     return bool(shards) and all(entry.get("inputs") is not None for entry in shards)
 
 
 def locate_inputs(corpus: Corpus, part: CorpusPart) -> list[Stretch]:
-    """Return where in a part the text of each input stands."""
+    """Return the stretches of a part by input."""
     shards = corpus.about.get("shards", [])
     if not records_inputs(corpus):
         raise DataError(
@@ -94,7 +93,7 @@ def locate_inputs(corpus: Corpus, part: CorpusPart) -> list[Stretch]:
 
 
 def name_input(path: str) -> str:
-    """Return a file's name without folder and endings.
+    """Return a file's name without its folder and suffixes.
 
     >>> name_input("texts/news.2019.txt.gz")
     'news'

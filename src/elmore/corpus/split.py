@@ -1,6 +1,6 @@
-"""Which documents of a row of shards are for training, and which are held out.
+"""Choose which documents of a sequence of shards are held out.
 
-A shard knows where documents end; what a document's number is follows from all shards before it.
+A shard records where documents end; the number of a document depends on all shards before it.
 """
 
 from collections.abc import Iterable, Iterator
@@ -18,15 +18,15 @@ _HASH_RANGE = 1 << 64
 
 @dataclass(frozen=True, kw_only=True)
 class Runs:
-    """Documents of a shard (of the first and last perhaps not the whole), in order."""
+    """The documents of a shard in order; the first and last may be incomplete."""
 
-    sentences: NDArray[np.int64]  # (R + 1,) first sentence of each, and how many there are
+    sentences: NDArray[np.int64]  # (R + 1,) first sentence of each, then the number of sentences
     symbols: NDArray[np.int64]  # (R + 1,) the same in symbols
     parts: NDArray[np.int64]  # (R,) `TRAIN` or `HELDOUT`
-    goes_on: bool  # the first began in an earlier shard
+    is_continued: bool  # the first document began in an earlier shard
 
     def slices(self, part: int) -> Iterator[slice]:
-        """Yield the stretches of symbols that belong to a part, neighbours as one."""
+        """Yield the stretches of symbols that belong to a part; adjacent ones are merged."""
         edges = np.flatnonzero(np.diff(self.parts, prepend=-1, append=-1))
         for first, last in pairwise(edges.tolist()):
             if self.parts[first] == part:
@@ -35,11 +35,11 @@ class Runs:
 
 @dataclass(frozen=True, kw_only=True)
 class Split:
-    """How to choose the held-out documents, besides those of held-out shards."""
+    """How to choose the held-out documents, in addition to those of held-out shards."""
 
     document_sentences: int | None
     seed: int
-    threshold: int  # a document whose hash is below is held out
+    threshold: int  # documents with a hash below this are held out
 
 
 def choose_split(
@@ -49,7 +49,7 @@ def choose_split(
     seed: int,
     share: float,
 ) -> Split:
-    """Find the hash below which documents are held out: at least one, if there are two."""
+    """Choose the threshold so that at least one document is held out, if there are two or more."""
     documents = _Documents(document_sentences)
     lowest, highest = _HASH_RANGE, -1
     for shard in shards:
@@ -64,9 +64,9 @@ def choose_split(
 
 
 def split_shards(shards: Iterable[Shard], split: Split) -> Iterator[tuple[Shard, Runs]]:
-    """Yield every shard with its documents and their parts."""
+    """Yield each shard with its documents and their parts."""
     documents = _Documents(split.document_sentences)
-    part = TRAIN  # of the document that goes on
+    part = TRAIN  # of the document continued from the previous shard
     for shard in shards:
         starts = documents.find_starts(shard)
         parts = np.full(len(starts), TRAIN)
@@ -76,21 +76,24 @@ def split_shards(shards: Iterable[Shard], split: Split) -> Iterator[tuple[Shard,
             hashes = _hash(documents.last_numbers, seed=split.seed)
             parts[hashes < np.uint64(split.threshold)] = HELDOUT
         num_sentences = shard.facts.num_sentences
-        goes_on = num_sentences > 0 and (not len(starts) or starts[0] > 0)
-        if goes_on:
+        is_continued = num_sentences > 0 and (not len(starts) or starts[0] > 0)
+        if is_continued:
             starts, parts = np.append(0, starts), np.append(part, parts)
         if len(parts):
             part = int(parts[-1])
         sentences = np.append(starts, num_sentences)
         symbols = shard.sentence_starts[sentences].astype(np.int64)
-        yield shard, Runs(sentences=sentences, symbols=symbols, parts=parts, goes_on=goes_on)
+        yield (
+            shard,
+            Runs(sentences=sentences, symbols=symbols, parts=parts, is_continued=is_continued),
+        )
 
 
 def count_types(shard: Shard, runs: Runs) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return (T,) how often each type occurs in train, and in the held-out part."""
+    """Return (T,) how often each type occurs in the training part and in the held-out part."""
     all_counts = shard.type_counts.astype(np.int64)
     heldout = np.zeros_like(all_counts)
-    # A count costs as many steps as there are types; one for all stretches, not one each.
+    # bincount takes time proportional to the number of types, so count all stretches at once.
     stretches = [shard.symbols[stretch] for stretch in runs.slices(HELDOUT)]
     if stretches:
         symbols = np.concatenate(stretches)
@@ -99,16 +102,16 @@ def count_types(shard: Shard, runs: Runs) -> tuple[NDArray[np.int64], NDArray[np
 
 
 class _Documents:
-    """Number the documents of shards read in order."""
+    """Numbers the documents of shards read in order."""
 
     def __init__(self, document_sentences: int | None) -> None:
         self._max_sentences = document_sentences
-        self._num_open = 0  # sentences so far of the document that is not yet ended
+        self._num_open = 0  # sentences so far of the unfinished document
         self.num_found = 0
         self.last_numbers = np.zeros(0, np.uint64)
 
     def find_starts(self, shard: Shard) -> NDArray[np.int64]:
-        """Return the sentences that documents begin with; one may go on before the first."""
+        """Return the first sentences of the documents that start in a shard."""
         num_sentences = shard.facts.num_sentences
         breaks = shard.breaks.astype(np.int64)
         if len(breaks) and breaks[0] == 0:
@@ -132,17 +135,17 @@ class _Documents:
     def _cut(
         self, starts: NDArray[np.int64], num_sentences: int, max_sentences: int
     ) -> NDArray[np.int64]:
-        """Begin a document also where the one before has its number of sentences."""
+        """Also start a document where the one before has `max_sentences`."""
         found: list[int] = []
         edges = [*starts.tolist(), num_sentences]
-        for place, (start, end) in enumerate(pairwise(edges)):
-            room = max_sentences - self._num_open if place == 0 and self._num_open else 0
+        for index, (start, end) in enumerate(pairwise(edges)):
+            room = max_sentences - self._num_open if index == 0 and self._num_open else 0
             found.extend(range(start + room, end, max_sentences))
         return np.array(found, np.int64)
 
 
 def _hash(numbers: NDArray[np.uint64], *, seed: int) -> NDArray[np.uint64]:
-    """Scatter the numbers of documents over 64 bits (SplitMix64), each to a place of its own."""
+    """Hash document numbers to distinct 64-bit numbers (SplitMix64)."""
     x = numbers * np.uint64(0x9E3779B97F4A7C15)
     x += np.uint64((seed * 0xD1342543DE82EF95 + 0x9E3779B97F4A7C15) % _HASH_RANGE)
     x ^= x >> np.uint64(30)

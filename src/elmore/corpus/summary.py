@@ -1,6 +1,6 @@
-"""corpus.json: the totals of a corpus, a checksum of each of its files, and one of its own content.
+"""corpus.json: the totals of a corpus, and checksums of each file and of its own content.
 
-Whatever it says is checked when it is read, since the rest of a corpus is found and bounded by it.
+Every value is checked when it is read, since the other files are located and validated with it.
 """
 
 import hashlib
@@ -27,7 +27,7 @@ from elmore.corpus.shards import NUM_MARKERS, ShardFacts, is_count, is_sha256
 from elmore.files.atomic import replace_json
 
 CHECKSUM = "checksum"
-# What corpus.json has in versions of elmore that gave it no checksum of its own.
+# The fields of corpus.json in versions of elmore that wrote no checksum of its own.
 _NAMES_WITHOUT_CHECKSUM = {
     "kind",
     "format",
@@ -45,7 +45,7 @@ _TOTALS = ("documents", "sentences", "tokens", "characters", "symbols", "outside
 
 
 def read_summary(folder: Path) -> dict[str, Any]:
-    """Return what corpus.json says; refuse a damaged one, and explain if there is none."""
+    """Read and validate corpus.json; raise a clear error if it is damaged or missing."""
     check_finished(folder)
     path = folder / SUMMARY
     summary = read_ours(path)
@@ -66,7 +66,7 @@ def write_summary(folder: Path, content: Mapping[str, Any]) -> None:
 
 
 def has_checksum(summary: Mapping[str, Any]) -> bool:
-    """Say whether corpus.json can be checked itself; older versions wrote none."""
+    """Return whether corpus.json has a checksum of its own; older versions wrote none."""
     return CHECKSUM in summary
 
 
@@ -78,51 +78,53 @@ def find_fingerprint(files: Mapping[str, Mapping[str, Any]], shards: Iterable[Sh
 
 
 def _hash_content(content: Mapping[str, Any]) -> str:
-    """Return the SHA-256 of all values but the checksum, however they are laid out in the file."""
+    """Return the SHA-256 of all values except the checksum, independent of layout."""
     others = {name: value for name, value in content.items() if name != CHECKSUM}
     return hashlib.sha256(json.dumps(others, sort_keys=True).encode()).hexdigest()
 
 
 def _check(summary: Mapping[str, Any]) -> None:
-    """Raise `ValueError`, `KeyError`, `TypeError` or `AttributeError` if it cannot be true."""
+    """Raise `ValueError`, `KeyError`, `TypeError` or `AttributeError` if it is invalid."""
     if has_checksum(summary):
         _expect(summary[CHECKSUM] == _hash_content(summary), "its checksum differs")
-    else:  # a damaged name, that of the checksum above all, must not pass as an older version
+    else:  # if only the name "checksum" is damaged, it must not pass as an older version
         unknown = sorted(set(summary) - _NAMES_WITHOUT_CHECKSUM)
-        _expect(not unknown, f"it has no checksum, and no version wrote {', '.join(unknown)}")
+        _expect(not unknown, f"it has no checksum, and unknown fields: {', '.join(unknown)}")
     shards = [ShardFacts.from_json(entry) for entry in summary["shards"]]
     _check_parts(summary["parts"], shards)
     _check_files(summary, shards)
     _expect(
         summary["fingerprint"] == find_fingerprint(summary["files"], shards),
-        "its fingerprint is not that of its checksums",
+        "its fingerprint does not match its checksums",
     )
-    _expect(isinstance(summary["settings"], dict), "its settings are no object")
-    _expect(_is_list(summary["inputs"], dict), "its inputs are no list of objects")
+    _expect(isinstance(summary["settings"], dict), "its settings are not an object")
+    _expect(_is_list(summary["inputs"], dict), "its inputs are not a list of objects")
     _check_inputs(summary["inputs"], shards)
-    _expect(_is_list(summary["notes"], str), "its notes are no list of sentences")
+    _expect(_is_list(summary["notes"], str), "its notes are not a list of strings")
     bad_bytes = summary["bad_bytes"]
     is_sound = is_count(bad_bytes["replaced"]) and _is_list(bad_bytes["first_places"], str)
-    _expect(is_sound, "its bad_bytes cannot be")
+    _expect(is_sound, "its bad_bytes are invalid")
 
 
 def _check_inputs(inputs: list[dict[str, Any]], shards: list[ShardFacts]) -> None:
     for entry in inputs:
         is_sound = isinstance(entry["name"], str) and entry["part"] in PARTS
-        _expect(is_sound, f"an input cannot be {entry!r:.60}")
+        _expect(is_sound, f"it has an invalid input: {entry!r:.60}")
     numbers = [number for shard in shards for number, _ in shard.inputs or []]
-    _expect(max(numbers, default=-1) < len(inputs), "its shards have inputs that it does not list")
+    _expect(
+        max(numbers, default=-1) < len(inputs), "its shards refer to inputs that are not listed"
+    )
 
 
 def _check_parts(parts: Mapping[str, Any], shards: list[ShardFacts]) -> None:
     for part in PARTS:
         totals = parts[part]
         for name in _TOTALS:
-            _expect(is_count(totals[name]), f"{part} cannot have {totals[name]!r:.60} {name}")
+            _expect(is_count(totals[name]), f"{part} has invalid {name}: {totals[name]!r:.60}")
         share = totals["outside_share"]
         _expect(
             isinstance(share, int | float) and 0 <= share <= 1,
-            f"outside_share of {part} cannot be {share!r:.60}",
+            f"{part} has an invalid outside_share: {share!r:.60}",
         )
         _expect(
             totals["symbols"] == totals["tokens"] + NUM_MARKERS * totals["sentences"]
@@ -141,21 +143,23 @@ def _check_parts(parts: Mapping[str, Any], shards: list[ShardFacts]) -> None:
 
 def _check_files(summary: Mapping[str, Any], shards: list[ShardFacts]) -> None:
     files, num_words = summary["files"], summary["vocabulary_size"]
-    _expect(is_count(num_words), f"vocabulary_size cannot be {num_words!r:.60}")
-    # No other names: a file is looked for wherever its name says.
+    _expect(is_count(num_words), f"it has an invalid vocabulary_size: {num_words!r:.60}")
+    # No other names: they are used as paths.
     _expect(set(files) == set(FILES), f"its files are {sorted(files)} instead of {sorted(FILES)}")
     for name, entry in files.items():
         is_sound = is_count(entry["bytes"]) and is_sha256(entry["sha256"])
-        _expect(is_sound, f"what it says about {name} cannot be")
+        _expect(is_sound, f"its entry for {name} is invalid")
     sizes = {
         COUNTS: 8 * num_words,
         WORD_IDS: sum(4 * (shard.num_types + NUM_MARKERS) for shard in shards),
         **{DOCUMENTS[part]: 8 * (summary["parts"][part]["documents"] + 1) for part in PARTS},
     }
     for name, size in sizes.items():
-        _expect(files[name]["bytes"] == size, f"{name} cannot have {files[name]['bytes']} bytes")
+        _expect(files[name]["bytes"] == size, f"{name} has the wrong size: {files[name]['bytes']}")
     for name in SEGMENTS.values():
-        _expect(files[name]["bytes"] % 24 == 0, f"{name} cannot have {files[name]['bytes']} bytes")
+        _expect(
+            files[name]["bytes"] % 24 == 0, f"{name} has the wrong size: {files[name]['bytes']}"
+        )
 
 
 def _expect(is_true: bool, otherwise: str) -> None:

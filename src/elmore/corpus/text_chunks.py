@@ -1,8 +1,8 @@
-"""Cut text files into chunks of bytes that can be read one without the other.
+"""Cut text files into chunks of bytes that can be read independently.
 
-Where the cuts fall depends on the bytes alone, never on who reads the chunks; so the shards made of
-them are the same whatever the number of processes. A chunk ends where a sentence ends: a document
-may go on in the next one. Small files share a chunk, lest there be a shard for each.
+Where the cuts are depends only on the bytes, so the shards are the same for any number of
+processes. A chunk ends where a sentence ends; a document may continue in the next chunk. Small
+files share a chunk, so that not every file becomes a shard.
 """
 
 import os
@@ -22,18 +22,18 @@ from elmore.text.files import Excerpt, TextForm, find_name, guess_form, open_tex
 from elmore.text.language import Language
 from elmore.text.sentences import split_sentences
 
-# The end of a sentence is looked for in the last so many bytes of a line too long for a chunk.
+# In a line too long for a chunk, look for the end of a sentence in this many last bytes.
 TAIL_BYTES = 1 << 16
 
 _BLANK_LINE = re.compile(rb"\n\r?\n")
 
-# What a caller may name a text by.
+# What a caller may give as a text.
 AnySource = str | os.PathLike[str] | BinaryIO
 
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
-    """A text to read, and what it is for."""
+    """A text to read, and whether it is held out."""
 
     source: Path | BinaryIO
     is_heldout: bool
@@ -41,23 +41,23 @@ class Source:
 
     @property
     def name(self) -> str:
-        """What messages call it."""
+        """The name used in messages."""
         return find_name(self.source)
 
 
 @dataclass(frozen=True, kw_only=True)
 class SourceExcerpt:
-    """Some of a source's text."""
+    """An excerpt of a source."""
 
     source_number: int
     form: TextForm
     excerpt: Excerpt
-    position: int  # in the file, compressed or not, up to which it has been read
+    position: int  # how far the file has been read, in bytes of the (perhaps compressed) file
 
 
 @dataclass(frozen=True, kw_only=True)
 class Chunk:
-    """Text for one shard: a part of a large source, or several small ones."""
+    """The text of one shard: part of a large source, or several small ones."""
 
     number: int
     is_heldout: bool
@@ -70,7 +70,7 @@ class Chunk:
 
     @cached_property
     def checksum(self) -> int:
-        """CRC-32 of the text, and of where one source ends and the next begins."""
+        """CRC-32 of the text and of the boundaries between sources."""
         checksum = 0
         for part in self.excerpts:
             edge = f"{part.source_number} {len(part.excerpt.data)}\n"
@@ -84,7 +84,7 @@ def make_sources(
     *,
     form: TextForm | None,
 ) -> list[Source]:
-    """Return what to read, in order, with its form; one text need not be in a list."""
+    """Return the texts to read, in order, with their forms; a single text need not be in a list."""
     return [
         Source(
             source=source,
@@ -106,8 +106,8 @@ def _list_sources(sources: Any) -> list[Path | BinaryIO]:
             found.append(source)
         else:
             raise ConfigError(
-                f"expected a path or a file opened in binary mode, got {source!r:.80}; give text "
-                "files by their paths"
+                f"expected a path or a file opened in binary mode, got {source!r:.80}; give the "
+                "path instead"
             )
     return found
 
@@ -119,7 +119,7 @@ def _guess(source: Path | BinaryIO) -> TextForm:
 def read_chunks(
     sources: Sequence[Source], *, chunk_bytes: int, language: Language
 ) -> Iterator[Chunk]:
-    """Yield the text of all sources."""
+    """Yield the text of all sources in chunks."""
     numbers = count()
     waiting: list[SourceExcerpt] = []
     num_bytes, is_heldout = 0, False
@@ -185,7 +185,7 @@ def _cut_stream(
 
 
 def _read_fully(stream: BinaryIO, num_bytes: int, *, name: str) -> bytes:
-    """Read as often as it takes: a pipe may give less than it was asked for."""
+    """Read `num_bytes`, in several reads if needed: a pipe may return less than requested."""
     parts = []
     while num_bytes and (part := read_bytes(stream, num_bytes, name=name)):
         parts.append(part)
@@ -194,7 +194,7 @@ def _read_fully(stream: BinaryIO, num_bytes: int, *, name: str) -> bytes:
 
 
 def find_cut(data: bytes, *, form: TextForm, language: Language) -> int:
-    """Return after how many bytes to cut `data`: the last place where no sentence is cut."""
+    """Return where to cut `data`: at the last position that is not inside a sentence."""
     if form in (TextForm.WRAPPED, TextForm.CONLLU):
         blank_line = _find_last(_BLANK_LINE, data)
         if blank_line:
@@ -209,7 +209,7 @@ def find_cut(data: bytes, *, form: TextForm, language: Language) -> int:
 
 
 def _find_last(pattern: re.Pattern[bytes], data: bytes) -> int:
-    """Return where the last match ends, 0 if there is none; the end of `data` is tried first."""
+    """Return the end of the last match, or 0; the tail of `data` is searched first."""
     for start in (max(len(data) - TAIL_BYTES, 0), 0):
         ends = [match.end() for match in pattern.finditer(data, start)]
         if ends:
@@ -218,8 +218,8 @@ def _find_last(pattern: re.Pattern[bytes], data: bytes) -> int:
 
 
 def _find_sentence(data: bytes, *, language: Language) -> int:
-    """Return where the last sentence of an endless line starts, else its last token."""
-    # Bytes that are no text must be as many when they are encoded again.
+    """Return the start of the last sentence of a very long line, or of its last token."""
+    # Invalid bytes must survive the round trip, so that lengths stay the same.
     text = data[-TAIL_BYTES:].decode("utf-8", "surrogateescape").replace("\n", " ")
     stripped = text.rstrip()
     sentences = split_sentences(text, language=language)
@@ -234,8 +234,8 @@ def _find_sentence(data: bytes, *, language: Language) -> int:
 
 
 def _find_character(data: bytes) -> int:
-    """Return where the last character starts, so that none is cut in two."""
-    for place in range(len(data) - 1, max(len(data) - 5, 0), -1):
-        if data[place] & 0xC0 != 0x80:
-            return place
+    """Return the start of the last character, so that none is cut in two."""
+    for position in range(len(data) - 1, max(len(data) - 5, 0), -1):
+        if data[position] & 0xC0 != 0x80:
+            return position
     return len(data)

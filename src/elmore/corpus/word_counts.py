@@ -1,4 +1,4 @@
-"""Count words, and choose a vocabulary of the frequent ones."""
+"""Count words, and choose the most frequent ones as the vocabulary."""
 
 from collections.abc import Iterable, Sequence
 
@@ -8,10 +8,10 @@ MARKS = (BEGIN_WORD, END_WORD, UNKNOWN_WORD)
 
 
 class WordCounts:
-    """How often each word occurs, in bounded memory.
+    """Word counts in bounded memory.
 
-    When there are more than `max_types`, the rarest are forgotten until half are left. A word that
-    comes back counts from 0, so that its count is too low by at most `max_missed`.
+    When there are more than `max_types` words, the rarest are dropped until half are left. A word
+    that occurs again starts from 0, so its count is too low by at most `max_missed`.
     """
 
     def __init__(self, *, max_types: int) -> None:
@@ -20,7 +20,7 @@ class WordCounts:
         self.max_missed = 0
 
     def add(self, words: Sequence[str], counts: Iterable[int]) -> None:
-        """Count more of them; the words of one call are distinct."""
+        """Add counts; the words of one call must be distinct."""
         known = self._counts
         for word, count in zip(words, counts, strict=True):
             if count:
@@ -29,7 +29,7 @@ class WordCounts:
             self._forget_rarest()
 
     def _forget_rarest(self) -> None:
-        """Forget by count alone, so that the order of the words has no say."""
+        """Drop words by count only, so that the result does not depend on their order."""
         kept = self._counts
         least = 0
         while len(kept) > self._max_types // 2:
@@ -39,7 +39,7 @@ class WordCounts:
         self.max_missed += least
 
     def choose(self, *, max_words: int, min_count: int, first: Sequence[str] = MARKS) -> list[str]:
-        """Return `first`, and behind it the most frequent others; of equal ones, by code points."""
+        """Return `first`, then the most frequent other words; ties are ordered by code points."""
         known = frozenset(first)
         words = [
             word

@@ -106,7 +106,7 @@ def test_mistakes_are_told_in_a_sentence_and_nothing_is_written(elmore_command, 
         ([*fit, *data, "--config", "nowhere.toml"], "cannot read nowhere.toml"),
         ([*fit, *data, "--without-elmo", "--model", "model"], "--without-elmo contradicts --model"),
         ([*fit, *data, "--device", "abacus"], "cannot compute on device 'abacus'"),
-        ([*fit, *data, "-o", "data"], "has other files in it"),
+        ([*fit, *data, "-o", "data"], "contains other files"),
         (
             [*fit, *data, "--without-elmo", *(f"--set={zero}=0" for zero in NOTHING)],
             "the network has no input",

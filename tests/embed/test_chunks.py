@@ -157,7 +157,7 @@ def test_a_folder_of_the_user_is_not_touched(tmp_path):
 
 def test_a_file_in_the_way_is_one_sentence(tmp_path):
     (tmp_path / "out.partial").write_text("mine")
-    with pytest.raises(DataError, match=r"out\.partial is a file and not a folder of chunks"):
+    with pytest.raises(DataError, match=r"out\.partial is a file, not a folder of chunks"):
         ChunkFolder(tmp_path / "out.partial", job=JOB)
 
 
@@ -234,7 +234,7 @@ def test_a_chunk_that_may_not_be_read_is_not_dropped(tmp_path, monkeypatch):
     add_three_chunks(tmp_path / "out.partial")
     with monkeypatch.context() as patch:
         patch.setattr(zipfile, "ZipFile", refuse)
-        with pytest.raises(DataError, match="not allowed"):
+        with pytest.raises(DataError, match="permission denied"):
             ChunkFolder(tmp_path / "out.partial", job=JOB)
     with ChunkFolder(tmp_path / "out.partial", job=JOB) as folder:
         assert_holds(folder, make_sentences(0, 9))
@@ -258,7 +258,7 @@ def test_a_failed_add_changes_nothing(tmp_path, monkeypatch):
         folder.add(make_sentences(0, 3))
         with monkeypatch.context() as patch:
             patch.setattr(np, "savez", fill_disk)
-            with pytest.raises(DataError, match="the disk or your share of it is full"):
+            with pytest.raises(DataError, match="the disk or your quota is full"):
                 folder.add(make_sentences(3, 6))
         assert_holds(folder, make_sentences(0, 3))
         folder.add(make_sentences(3, 6))

@@ -184,6 +184,6 @@ def test_an_error_that_h5py_would_lose_is_raised(tmp_path, monkeypatch):
         return write_whole(watched, content)
 
     monkeypatch.setattr(hdf5_vectors._WatchedFile, "write", fail_once)
-    with pytest.raises(DataError, match="the disk or your share of it is full"):
+    with pytest.raises(DataError, match="the disk or your quota is full"):
         write(tmp_path / "out.h5", ["a"] * 9)
     assert list(tmp_path.iterdir()) == []

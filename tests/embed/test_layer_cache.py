@@ -167,7 +167,7 @@ def test_a_full_disk_is_one_sentence_and_leaves_nothing(tmp_path, monkeypatch):
 
 def test_a_folder_that_cannot_be_is_one_sentence(tmp_path):
     (tmp_path / "taken").touch()
-    with pytest.raises(DataError, match="something else is there already"):
+    with pytest.raises(DataError, match="something else already exists there"):
         open_layers(tmp_path / "taken")
 
 

@@ -226,7 +226,7 @@ def test_a_folder_is_refused_before_the_work(tmp_path):
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 def test_a_missing_permission_is_one_sentence(tmp_path):
     tmp_path.chmod(0o500)
-    with pytest.raises(DataError, match="not allowed; choose another folder"):
+    with pytest.raises(DataError, match="permission denied; choose another folder"):
         write_vector_file(tmp_path / "vectors.h5", [], header=make_header())
 
 

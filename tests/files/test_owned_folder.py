@@ -22,9 +22,9 @@ def test_a_new_an_empty_and_an_own_folder_are_accepted(tmp_path, names):
 
 def test_a_foreign_folder_is_refused_and_nothing_is_written(tmp_path):
     (tmp_path / "thesis.txt").touch()
-    with pytest.raises(DataError, match="has other files in it and is not a job; name a new"):
+    with pytest.raises(DataError, match="contains other files and is not a job; choose a new"):
         KIND.lock(tmp_path)
-    with pytest.raises(DataError, match=r"thesis\.txt is a file and not a job; name another"):
+    with pytest.raises(DataError, match=r"thesis\.txt is a file, not a job; choose another"):
         KIND.lock(tmp_path / "thesis.txt")
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
 
@@ -71,7 +71,10 @@ def test_a_kill_while_clearing_leaves_the_marker(tmp_path, monkeypatch):
         ("{", "damaged or not elmore's .not JSON"),
         ("[]", "not a JSON object"),
         ('{"kind": "other", "format": 2}', "its kind is 'other'"),
-        ('{"kind": "job", "format": 1}', "has format 1 and this elmore reads format 2; start over"),
+        (
+            '{"kind": "job", "format": 1}',
+            "has format 1, this version of elmore reads format 2; start over",
+        ),
         ('{"kind": "job"}', "has format None"),
     ],
 )

@@ -50,8 +50,8 @@ def test_every_command_refuses_a_device_in_the_same_words(
     monkeypatch.setattr(torch.backends.cuda, "is_built", lambda: False)
     before = sorted(made.rglob("*"))
     reason = {
-        "meta": "it has no memory for numbers",
-        "abacus": "torch knows no such device",
+        "meta": "it cannot hold values",
+        "abacus": "torch does not know this device",
     }.get(device, "this torch has no CUDA support")
     result = elmore_command(*COMMANDS[command], "--device", device)
     assert_refused(result, f"cannot compute on device {device!r}: {reason}; use cpu\n")
@@ -69,7 +69,7 @@ def test_python_hears_the_same():
 def test_what_is_wrong_with_a_gpu_is_told(monkeypatch):
     monkeypatch.setattr(torch.backends.cuda, "is_built", lambda: True)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    with pytest.raises(ConfigError, match="torch finds no GPU that it can use; use cpu"):
+    with pytest.raises(ConfigError, match="torch finds no usable GPU; use cpu"):
         read_device("cuda")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)

@@ -1,1 +1,1 @@
-"""What every output shares: atomic files, locks, bounded JSON."""
+"""Shared by all outputs: atomic writes, locks, folders owned by jobs, bounded JSON."""

@@ -17,16 +17,16 @@ from elmore.errors import DataError
 def replace_file(path: Path) -> Iterator[Path]:
     """Yield a temporary path to write to; rename it to `path` when it is complete."""
     path = resolve_target(path)
-    # One fixed name, so that what a killed process left is overwritten by the next one.
+    # One fixed name, so that the next process overwrites what a killed one left behind.
     temporary = path.with_name(f".{path.name}.tmp")
     with explaining_write_errors(path):
         path.parent.mkdir(exist_ok=True)
         release = hold_lock(temporary)
-        temporary.touch()  # where there are no locks, none was made
+        temporary.touch()  # without file locks, `hold_lock` does not create it
         mode = temporary.stat().st_mode
         try:
             yield temporary
-            # Some writers make a file that only its owner may read; models are to be shared.
+            # Some writers create files that only the owner can read; models are shared.
             temporary.chmod(mode)
             _flush_to_disk(temporary)
             temporary.replace(path)
@@ -47,7 +47,7 @@ def resolve_target(path: Path) -> Path:
     with explaining_write_errors(path):
         try:
             target = path.resolve()
-        except RuntimeError:  # what Python up to 3.12 raises for links in a circle
+        except RuntimeError:  # raised by Python up to 3.12 for circular links
             target = path
         if target.is_symlink() or (path.is_symlink() and not target.parent.is_dir()):
             raise _make_link_error(path)
@@ -93,8 +93,8 @@ def refuse_broken_links(folder: Path) -> None:
 
 def _make_link_error(link: Path) -> DataError:
     return DataError(
-        f"cannot write to {link}: it is a link that leads nowhere (to {link.readlink()}); remove "
-        "the link, or create what it leads to"
+        f"cannot write to {link}: it is a broken link (to {link.readlink()}); remove the link, or "
+        "create its target"
     )
 
 
@@ -139,11 +139,11 @@ def explaining_write_errors(path: Path) -> Iterator[None]:
 def _explain(error: OSError, path: Path) -> str:
     match error.errno:
         case errno.ENOSPC | errno.EDQUOT:
-            return "the disk or your share of it is full; free some space and run it again"
+            return "the disk or your quota is full; free some space and run the command again"
         case errno.EACCES | errno.EPERM | errno.EROFS:
-            return "writing there is not allowed; choose another folder"
+            return "permission denied; choose another folder"
         case errno.EEXIST | errno.ENOTDIR | errno.EISDIR:
-            return "something else is there already; move it away, or write elsewhere"
+            return "something else already exists there; move it away, or write elsewhere"
         case errno.ENOENT if not path.parent.exists():
             return f"the folder {path.parent} does not exist; create it first"
         case _:

@@ -1,4 +1,4 @@
-"""Examples in a temporary file, so that their number is bounded by the disk and not by memory."""
+"""Keep examples in a temporary file, so that their number is limited by disk, not by memory."""
 
 import mmap
 import pickle
@@ -18,20 +18,20 @@ from elmore.files.atomic import explaining_write_errors
 
 Example = TypeVar("Example")
 
-# Neighbours are pickled together, and what they share, such as the paragraph of several questions,
-# is stored once. To read one is to read all of them, so more would cost more time than disk.
+# Neighbors are pickled together, and what they share, such as the paragraph of several questions,
+# is stored once. Reading one reads all of them, so larger blocks would save disk but cost time.
 EXAMPLES_IN_BLOCK = 4
-# Blocks kept as objects: for reading in order, and for questions about one paragraph, which are of
-# one length and so meet in a batch.
+# Unpickled blocks to cache: for reading in order, and for questions about the same paragraph, which
+# have the same length and so end up in the same batch.
 NUM_KEPT_BLOCKS = 16
 
 
 class ExampleStore(Sequence[Example]):
-    """A list of examples that is read from the disk, one at a time, and cannot be changed.
+    """A read-only list of examples that are read from disk, one at a time.
 
-    `lengths` has a number for each, as `count_tokens` gives it. In memory an example takes some
-    6 bytes. The file has no name and is gone with the store; nobody else can write to it, so what
-    is unpickled is what was pickled.
+    `lengths` has the result of `count_tokens` for each. An example takes about 6 bytes of memory.
+    The file has no name and disappears with the store. Nobody else can write to it, so it is safe
+    to unpickle.
     """
 
     def __init__(
@@ -44,12 +44,12 @@ class ExampleStore(Sequence[Example]):
                 lengths.extend(count_tokens(example) for example in block)
                 pickled = pickle.dumps(block, protocol=pickle.HIGHEST_PROTOCOL)
                 starts.append(starts[-1] + len(pickled))
-                # Not around the reading of examples, whose errors are about other files.
+                # Only around the write: errors while reading examples are about other files.
                 with explaining_write_errors(Path(tempfile.gettempdir())):
                     file.write(pickled)
             with explaining_write_errors(Path(tempfile.gettempdir())):
                 file.flush()
-            # Mapped, not read: a mapping has no position that threads and processes would share.
+            # Memory-mapped: a file's position would be shared by threads and processes.
             content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if lengths else b""
         self.lengths: NDArray[np.int32] = np.array(lengths, dtype=np.int32)
         self.num_bytes = starts[-1]

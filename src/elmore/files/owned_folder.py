@@ -1,6 +1,6 @@
-"""A folder that a job writes into: whether elmore made it, for which job, and who is using it.
+"""Folders that jobs write into: whether elmore created one, for which job, and if it is in use.
 
-Every long job keeps its results in a folder. A marker file shows that elmore made the folder and
+Every long job keeps its results in a folder. A marker file shows that elmore created the folder and
 records what the job was started with. Each kind of job has a `FolderKind`, and decides for itself
 which of the changes that `find_changes` returns are acceptable.
 """
@@ -22,7 +22,7 @@ from elmore.files.atomic import (
     refuse_broken_links,
 )
 
-# What `replace_file` leaves when a process is killed.
+# Temporary files of `replace_file`, left behind when a process is killed.
 LEFTOVERS = ".*.tmp"
 MAX_CHANGES_SHOWN = 5
 
@@ -32,25 +32,25 @@ class FolderKind:
     """The names that one kind of job uses in its folder. Names may be patterns such as `*.npz`."""
 
     holds: str  # such as "a corpus", for messages
-    markers: tuple[str, ...]  # any of them shows that elmore made the folder
+    markers: tuple[str, ...]  # any of them shows that elmore created the folder
     lock_name: str = ".lock"
-    makes: tuple[str, ...] = ()  # all else that the job creates, in the order to delete it
+    makes: tuple[str, ...] = ()  # everything else that the job creates, in order of deletion
     ignores: tuple[str, ...] = ()  # what may be in the folder before there is a marker
     is_marker: Callable[[Path], bool] = Path.is_file
     removes_lock: bool = False  # at the end of `hold`, even if there is a marker
 
     def is_ours(self, folder: Path) -> bool:
-        """Return whether elmore made this folder."""
+        """Return whether elmore created this folder."""
         return any(self.is_marker(folder / name) for name in self.markers)
 
     def check(self, folder: Path) -> None:
-        """Refuse a folder with files that are not elmore's."""
+        """Raise an error if a folder contains files that are not elmore's."""
         refuse_broken_links(folder)
         with explaining_write_errors(folder):
             if not folder.exists():
                 return
             if not folder.is_dir():
-                raise DataError(f"{folder} is a file and not {self.holds}; name another folder")
+                raise DataError(f"{folder} is a file, not {self.holds}; choose another folder")
             ignored = (self.lock_name, LEFTOVERS, *self.ignores)
             others = [
                 path.name
@@ -59,12 +59,12 @@ class FolderKind:
             ]
             if others and not self.is_ours(folder):
                 raise DataError(
-                    f"{folder} has other files in it and is not {self.holds}; name a new or empty "
+                    f"{folder} contains other files and is not {self.holds}; choose a new or empty "
                     "folder"
                 )
 
     def lock(self, folder: Path) -> Callable[[], None]:
-        """Create the folder if needed and keep other processes out; call the result to unlock."""
+        """Create the folder if needed and lock it; call the result to unlock."""
         self.check(folder)
         make_folder(folder)
         with explaining_write_errors(folder):
@@ -82,18 +82,18 @@ class FolderKind:
             if self.removes_lock or not is_ours:
                 (folder / self.lock_name).unlink(missing_ok=True)
             if not is_ours:
-                with suppress(OSError):  # the folder is not empty any more
+                with suppress(OSError):  # the folder is no longer empty
                     for path in created:
                         path.rmdir()
             release()
 
     def clear(self, folder: Path) -> None:
-        """Delete what the job made, and nothing else; the markers go last."""
+        """Delete what the job created and nothing else; the markers last."""
         remove(folder, (*self.makes, *self.markers))
 
 
 def remove(folder: Path, names: Iterable[str]) -> None:
-    """Delete files and folders by name or pattern, in this order; of a pattern the last first."""
+    """Delete files and folders by name or pattern, in order; matches of a pattern in reverse."""
     for name in names:
         paths = sorted(folder.glob(name), reverse=True) if "*" in name else [folder / name]
         for path in paths:
@@ -106,7 +106,7 @@ def remove(folder: Path, names: Iterable[str]) -> None:
 def read_marker(
     path: Path, *, wanted_format: int, kind: str | None = None, any_format: bool = False
 ) -> dict[str, Any]:
-    """Read a marker with JSON in it; refuse one that is damaged, foreign or of another version."""
+    """Read a JSON marker; raise an error if it is damaged, not elmore's or of another version."""
     try:
         content = json.loads(path.read_bytes())
     except (ValueError, RecursionError) as error:
@@ -118,15 +118,15 @@ def read_marker(
     number = content.get("format")
     if number != wanted_format and not any_format:
         raise DataError(
-            f"{path} has format {number!r:.20} and this elmore reads format {wanted_format}; start "
-            "over with --restart, or use the elmore that made it"
+            f"{path} has format {number!r:.20}, this version of elmore reads format "
+            f"{wanted_format}; start over with --restart, or use the version that created it"
         )
     return content
 
 
 def _make_marker_error(path: Path, reason: str) -> DataError:
     return DataError(
-        f"{path} is damaged or not elmore's ({reason}); restore it from a copy, or use another "
+        f"{path} is damaged or not elmore's ({reason}); restore it from a backup, or use another "
         "folder"
     )
 
@@ -147,9 +147,9 @@ class ChangedJobError(ConfigError, DataError):
 
 
 def find_changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, str]:
-    """Return a phrase for each value that differs, by its full name, such as `training.seed`.
+    """Describe each value that differs, by its full name, such as `training.seed`.
 
-    Values are compared as JSON writes them; a missing one is equal to None.
+    Values are compared as JSON; a missing one equals None.
     """
     old, new = (flatten(json.loads(json.dumps(values))) for values in (before, now))
     return {

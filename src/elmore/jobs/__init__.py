@@ -1,1 +1,1 @@
-"""What every long job shares: checkpoints, stopping, devices."""
+"""Shared by all long jobs: checkpoints, stopping, observers, devices."""

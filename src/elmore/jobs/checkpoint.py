@@ -1,8 +1,8 @@
-"""Everything a job needs to resume as if it had never stopped, on disk, whole or not at all.
+"""Checkpoints: everything a job needs to resume as if it had never stopped.
 
-A checkpoint is `step-N.safetensors` and then `step-N.json`: its progress, and a hash of the
-tensors. Without its JSON a checkpoint does not count; with a wrong hash it is damaged, and an older
-one is taken.
+A checkpoint is `step-N.safetensors`, and then `step-N.json` with the progress and a hash of the
+tensors. Without its JSON, a checkpoint is incomplete and ignored. If the hash does not match, the
+checkpoint is damaged and an older one is used.
 """
 
 import json
@@ -27,7 +27,7 @@ _NAME = re.compile(r"step-(\d{12})\.json")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Checkpoint:
-    """What was written after a step."""
+    """The content of a checkpoint."""
 
     step: int
     tensors: dict[str, Tensor]
@@ -35,14 +35,14 @@ class Checkpoint:
 
 
 class Checkpoints:
-    """The checkpoints of a run; the newest `keep` of them stay."""
+    """The checkpoints of a run; only the newest `keep` are kept."""
 
     def __init__(self, folder: Path, *, keep: int) -> None:
         self.folder = folder
         self.keep = keep
 
     def write(self, step: int, tensors: Mapping[str, Tensor], progress: Mapping[str, Any]) -> None:
-        """Write a checkpoint; older ones go once it is safe on the disk."""
+        """Write a checkpoint, then delete old ones."""
         path = self._path(step)
         with replace_file(path.with_suffix(".safetensors")) as temporary:
             save_tensors(temporary, tensors)
@@ -53,14 +53,14 @@ class Checkpoints:
         self._remove_old(newest=step)
 
     def steps(self) -> list[int]:
-        """Return the steps there are checkpoints of, ascending."""
+        """Return the steps of all checkpoints, in ascending order."""
         if not self.folder.is_dir():
             return []
         names = (_NAME.fullmatch(path.name) for path in self.folder.iterdir())
         return sorted(int(name[1]) for name in names if name)
 
     def read_newest(self, *, on_message: Callable[[str], None]) -> Checkpoint | None:
-        """Read the newest checkpoint that is whole; None if there never was one."""
+        """Read the newest intact checkpoint; None if there are no checkpoints."""
         steps = self.steps()
         for step in reversed(steps):
             try:
@@ -69,28 +69,28 @@ class Checkpoints:
                 on_message(f"{error}; trying an older checkpoint")
         if steps:
             raise DataError(
-                f"no checkpoint in {self.folder} is whole; restore one from a copy, or start "
-                "over with --restart"
+                f"all checkpoints in {self.folder} are damaged; restore one from a backup, or "
+                "start over with --restart"
             )
         return None
 
     def remove_leftovers(self, *, newest: int) -> None:
-        """Remove what processes that were killed had begun to write or were about to remove.
+        """Delete temporary files and old checkpoints that a killed process left behind.
 
-        `newest` is the newest step of which there is a whole checkpoint.
+        `newest` is the step of the newest intact checkpoint.
         """
         self._remove_old(newest=newest)
         whole = {self._path(step).stem for step in self.steps()}
         for path in self.folder.glob("step-*.safetensors"):
             if path.stem not in whole:
                 path.unlink(missing_ok=True)
-        # Ours, and those that safetensors writes to before it renames them.
+        # Our temporary files, and those of safetensors.
         for pattern in (".step-*.tmp", ".tmp??????"):
             for path in self.folder.glob(pattern):
                 path.unlink(missing_ok=True)
 
     def _remove_old(self, *, newest: int) -> None:
-        # Without its JSON a checkpoint does not count, so that goes first.
+        # Delete the JSON first, since a checkpoint without it is ignored.
         for old in [step for step in self.steps() if step <= newest][: -self.keep]:
             self._path(old).unlink(missing_ok=True)
             self._path(old).with_suffix(".safetensors").unlink(missing_ok=True)
@@ -106,19 +106,17 @@ class Checkpoints:
             if content["format"] != FORMAT:
                 raise DataError(f"{path} has format {content['format']!r}; update elmore")
             if hash_file(weights) != content["sha256"]:
-                raise DataError(
-                    f"{weights} is damaged (its hash is not the one it was written with)"
-                )
+                raise DataError(f"{weights} is damaged (its hash does not match)")
             tensors = load_file(weights)
             return Checkpoint(step=step, tensors=tensors, progress=content["progress"])
         except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
-            raise DataError(f"checkpoint {path} cannot be read ({error!s:.200})") from error
+            raise DataError(f"cannot read the checkpoint {path} ({error!s:.200})") from error
 
 
 def save_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
-    """Write tensors of any device."""
+    """Write tensors from any device."""
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    # Tensors that share memory, as an expanded state does, are written each on its own.
+    # Copy tensors that share memory, such as expanded states: safetensors rejects them.
     owners: set[int] = set()
     for name, tensor in plain.items():
         if tensor.untyped_storage().data_ptr() in owners:
@@ -136,17 +134,17 @@ def load_tensors(path: Path) -> dict[str, Tensor]:
         return load_file(path)
     except (OSError, SafetensorError) as error:
         raise DataError(
-            f"{path} cannot be read ({error!s:.200}); start over with --restart"
+            f"cannot read {path} ({error!s:.200}); start over with --restart"
         ) from error
 
 
 def prefixed(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Return tensors under longer names."""
+    """Return tensors with a prefix added to their names."""
     return {f"{prefix}{name}": tensor for name, tensor in tensors.items()}
 
 
 def without_prefix(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Return the tensors whose names begin so, without it."""
+    """Return the tensors whose names start with a prefix, without the prefix."""
     return {
         name.removeprefix(prefix): tensor
         for name, tensor in tensors.items()

@@ -1,4 +1,4 @@
-"""The device that a user names, checked before anything is loaded or computed."""
+"""Check the device that a user chose, before anything is loaded or computed."""
 
 import os
 from typing import TypeVar
@@ -8,7 +8,7 @@ from torch import nn
 
 from elmore.errors import ConfigError
 
-# What torch raises for a device that it does not know, or cannot use here.
+# What torch raises for an unknown or unavailable device.
 _REFUSALS = (RuntimeError, AssertionError, AttributeError, ImportError, TypeError)
 
 
@@ -16,13 +16,13 @@ _Model = TypeVar("_Model", bound=nn.Module)
 
 
 def read_device(name: str | torch.device) -> torch.device:
-    """Return where to compute; under torchrun each process takes a GPU of its own."""
+    """Return a device that can be used; under torchrun each process gets its own GPU."""
     try:
         device = torch.device(name)
     except _REFUSALS:
-        raise _refuse(name, "torch knows no such device") from None
+        raise _refuse(name, "torch does not know this device") from None
     if device.type == "meta":
-        raise _refuse(name, "it has no memory for numbers")
+        raise _refuse(name, "it cannot hold values")
     if device.type == "cuda":
         return _read_cuda(name, device)
     if device.type == "mps" and not torch.backends.mps.is_available():
@@ -49,7 +49,7 @@ def _read_cuda(name: str | torch.device, device: torch.device) -> torch.device:
     if not torch.backends.cuda.is_built():
         raise _refuse(name, "this torch has no CUDA support")
     if not torch.cuda.is_available():
-        raise _refuse(name, "torch finds no GPU that it can use")
+        raise _refuse(name, "torch finds no usable GPU")
     rank = None if device.index is not None else os.environ.get("LOCAL_RANK")
     if rank is not None:
         device = torch.device("cuda", int(rank))

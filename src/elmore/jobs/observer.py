@@ -1,11 +1,11 @@
-"""Whoever follows a long job while it runs, such as the command line's display."""
+"""Observers follow a long job while it runs, such as the command line's progress display."""
 
 
 class Observer:
-    """Is called as a job proceeds; this one ignores everything. Jobs add methods of their own."""
+    """Base class that ignores everything; jobs extend it with methods of their own."""
 
     def on_message(self, text: str) -> None:
-        """Receive a sentence for the user, to be kept."""
+        """Receive a message for the user."""
 
     def on_stage(self, text: str, share: float | None = None) -> None:
-        """Receive what is being done now, and which share of it is done if known; 1 ends it."""
+        """Receive the current stage and, if known, the fraction done; 1 ends the stage."""

@@ -5,17 +5,17 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-# Windows has no terminals that hang up.
+# Windows has no SIGHUP.
 SIGNALS = [signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else [])]
 
 
 def resume_hint(*, restart: bool = False) -> str:
-    """Return how to resume; with --restart the job would start over."""
+    """Return how to resume; a command with --restart would start over."""
     return f"rerun the same command{' without --restart' if restart else ''} to resume"
 
 
 class StoppedError(Exception):
-    """A signal asked the job to stop; everything up to this step is in a checkpoint."""
+    """The job was stopped by a signal; there is a checkpoint of this step."""
 
     def __init__(self, *, step: int, signal_number: int) -> None:
         super().__init__(f"stopped after step {step}; {resume_hint()}")
@@ -24,7 +24,7 @@ class StoppedError(Exception):
 
 
 class StopRequest:
-    """The signal that asked the run to stop, if any has."""
+    """The signal that asked the job to stop, if any."""
 
     def __init__(self) -> None:
         self.signal: signal.Signals | None = None
@@ -32,7 +32,7 @@ class StopRequest:
 
 @contextmanager
 def listening() -> Iterator[StopRequest]:
-    """Record the first signal instead of stopping; a second SIGINT interrupts at once."""
+    """Record signals instead of stopping; a second SIGINT interrupts at once."""
     request = StopRequest()
 
     def note(number: int, frame: FrameType | None) -> None:
@@ -46,7 +46,7 @@ def listening() -> Iterator[StopRequest]:
 
 @contextmanager
 def stopping_at_once(*, step: int) -> Iterator[None]:
-    """Stop as soon as a signal arrives, in work without steps; a resumed job repeats it."""
+    """Stop as soon as a signal arrives, for work without steps; a resumed job repeats the work."""
 
     def stop(number: int, _frame: FrameType | None) -> None:
         raise StoppedError(step=step, signal_number=number)
@@ -60,11 +60,11 @@ def _handling(handle: Callable[[int, FrameType | None], None]) -> Iterator[None]
     before = {}
     try:
         for number in SIGNALS:
-            # Under nohup a program is not to hear that its terminal has gone.
+            # Under nohup, SIGHUP must stay ignored.
             is_ignored = signal.getsignal(number) is signal.SIG_IGN
             if not is_ignored or number in (signal.SIGINT, signal.SIGTERM):
                 before[number] = signal.signal(number, handle)
-    except ValueError:  # only the main thread of a program may listen
+    except ValueError:  # only the main thread can handle signals
         pass
     try:
         yield

@@ -177,7 +177,7 @@ def test_what_cannot_begin_leaves_no_folder(place, tmp_path):
 
 def test_a_folder_of_other_things_is_refused_and_left_alone(place):
     for restart in (False, True):
-        with pytest.raises(DataError, match="has other files in it"):
+        with pytest.raises(DataError, match="contains other files"):
             place.fit("data", SHORT, restart=restart)
     assert place.list_files("data") == ["dev.txt", "test.txt", "train.txt"]
     with pytest.raises(DataError, match="is a file"):

@@ -1,10 +1,10 @@
-"""Numbers as messages and reports write them."""
+"""Format numbers for messages and reports."""
 
 import math
 
 
 def count(number: int, noun: str, *, plural: str | None = None) -> str:
-    """Return a number with its noun, in the singular or plural.
+    """Format a number with its noun, in the singular or plural.
 
     >>> count(1, "seed"), count(1500, "seed"), count(2, "entry", plural="entries")
     ('1 seed', '1,500 seeds', '2 entries')
@@ -13,7 +13,7 @@ def count(number: int, noun: str, *, plural: str | None = None) -> str:
 
 
 def format_perplexity(perplexity: float) -> str:
-    """Write a perplexity with as many digits as mean something.
+    """Format a perplexity with its significant digits.
 
     >>> format_perplexity(39.712), format_perplexity(793471.2)
     ('39.7', '793,471')
@@ -22,7 +22,7 @@ def format_perplexity(perplexity: float) -> str:
 
 
 def format_count(number: float) -> str:
-    """Write a large number short.
+    """Abbreviate a large number.
 
     >>> format_count(950), format_count(307_200), format_count(20_000_000), format_count(7.7e9)
     ('950', '307k', '20M', '7.7B')
@@ -34,7 +34,7 @@ def format_count(number: float) -> str:
 
 
 def format_seconds(seconds: float) -> str:
-    """Write a time with its two largest units.
+    """Format a duration in its largest units.
 
     >>> format_seconds(42.4), format_seconds(3723), format_seconds(200_000)
     ('42 s', '1 h 2 min', '2 d 7 h')

@@ -127,7 +127,7 @@ def test_a_softmax_of_other_weights_is_refused_with_a_remedy_that_works(predicti
     tiny.model(seed=8).save_pretrained("lm")
     result = elmore_command("convert", "lm", "--out", "new")
     assert result.status == 2
-    assert "belongs to other weights" in result.err
+    assert "does not belong to these weights" in result.err
     assert "--no-softmax" in result.err
     assert not (predicting / "new").exists()
     assert elmore_command("convert", "lm", "--out", "new", "--no-softmax").status == 0

@@ -42,7 +42,7 @@ def test_a_word_that_is_not_there(text, elmore_command):
     assert result.err.endswith("'river' does not occur in the text\n")
     result = elmore_command("neighbors", "river", text, "--in", "A bank.")
     assert result.status == 2
-    assert "does not have the word 'river'" in result.err
+    assert "does not contain the word 'river'" in result.err
 
 
 def test_a_word_that_occurs_once_has_no_pair(text, elmore_command):

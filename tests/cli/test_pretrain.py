@@ -141,11 +141,11 @@ def test_held_out_text_of_a_domain_may_be_given(folder, elmore_command):
     arguments = ("-m", folder / "run" / "model", "--set", "training.rows=2")
     result = elmore_command("finetune", folder / "domain.txt", "-o", folder / "ft", *arguments)
     assert result.status == 0, result.err
-    assert "or give --heldout-text" in result.err
+    assert "or use --heldout-text" in result.err
     given = ("-o", folder / "given", "--heldout-text", folder / "dev.txt", "--json")
     result = elmore_command("finetune", folder / "domain.txt", *given, *arguments)
     assert result.status == 0, result.err
-    assert "nothing is held out" not in result.err
+    assert "no text is held out" not in result.err
     assert result.json["heldout"]["num_predictions"] == 5  # 4 tokens, and the end of the sentence
     given = ("-o", folder / "again", "--heldout-text", folder / "dev.txt")
     result = elmore_command("finetune", folder / "given" / "corpus", *given, *arguments)
@@ -201,7 +201,8 @@ def test_a_damaged_corpus_is_refused_before_anything_is_written(folder, elmore_c
         (
             "a b\n",
             1,
-            "too short to learn from: 2 tokens (4 with sentence markers), fewer than the 5",
+            "too short: 2 tokens (4 with sentence markers), less than one window "
+            "(training.window = 5)",
         ),
         ("a b c d e f\n", 2, "the vocabulary has no words"),
     ],
@@ -228,15 +229,15 @@ def test_a_text_too_short_to_fine_tune_on_leaves_nothing(folder, elmore_command)
         "finetune", folder / "few.txt", "-m", folder / "run" / "model", "-o", folder / "ft"
     )
     assert result.status == 2
-    assert "too short to learn from: 4 tokens" in result.err
+    assert "the training text is too short: 4 tokens" in result.err
     assert not (folder / "ft").exists()
 
 
 def test_a_text_shorter_than_a_step_is_noted(folder, elmore_command):
     result = train(elmore_command, folder, "--set", "training.rows=128")
     assert result.status == 0
-    assert "note: the text to train on is shorter than one step: " in result.err
-    assert "128 rows of 5 read 640" in result.err
+    assert "note: the training text has only " in result.err
+    assert "one step reads 640 (128 rows of 5)" in result.err
 
 
 def test_fine_tuning_into_a_folder_of_other_things_is_refused(folder, elmore_command):

@@ -73,8 +73,8 @@ def test_in_a_text_a_row_of_underscores_is_a_token_like_others(folder, elmore_co
 def test_what_cannot_be_scored_is_one_sentence(folder, elmore_command):
     model = ("--model", folder / "model")
     for arguments, message in (
-        ((*model, "--gap", "no gap here"), "has 0 gaps, wanted is one"),
-        ((*model, "--sentence", "___ and ___"), "has 2 gaps, wanted is one"),
+        ((*model, "--gap", "no gap here"), "expected exactly one gap, found 0"),
+        ((*model, "--sentence", "___ and ___"), "expected exactly one gap, found 2"),
         ((*model, "--sentence", " "), "no tokens"),
         ((*model,), "give one of"),
         (("-", *model, "--gap", "___"), "give one of"),

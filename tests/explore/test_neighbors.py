@@ -70,5 +70,5 @@ def test_one_use_has_no_pair(embedder):
 
 
 def test_a_query_without_the_word_is_refused(embedder):
-    with pytest.raises(DataError, match="does not have the word 'bank'"):
+    with pytest.raises(DataError, match="does not contain the word 'bank'"):
         nearest_to(embedder, "bank", SENTENCES, query=["x"])

@@ -224,7 +224,7 @@ def test_when_a_process_is_lost_the_other_saves_the_last_step(
         statuses = processes.wait()
         assert statuses[lost] == -signal.SIGKILL
         assert statuses[1 - lost] == 2
-        told = f"was lost; all up to step {saved} is in a checkpoint; rerun the same command"
+        told = f"was lost (checkpoint at step {saved}); rerun the same command"
         assert processes.printed().count(told) == 1
         assert "Traceback" not in processes.printed()
     assert place.checkpoints(name) == [saved]
@@ -247,14 +247,14 @@ def refuse(place, run, *changes, **options):
 def test_a_mistake_is_told_once(place):
     """By the first process, whichever of them made it; and before anything is written."""
     told = refuse(place, "uneven", "training.rows=7")
-    assert "training.rows = 7 cannot be shared evenly by 2 processes" in told
-    assert "there is no folder" in refuse(place, "missing", corpus="elsewhere")
+    assert "training.rows = 7 cannot be divided evenly among 2 processes" in told
+    assert "does not exist; make a corpus" in refuse(place, "missing", corpus="elsewhere")
 
     def change(setting):
         return lambda rank: sys.argv.extend(["--set", setting] if rank == 1 else [])
 
     told = refuse(place, "unlike", in_child=change("training.seed=2"))
-    assert "process 1 of 2: it was given another configuration than the first process" in told
+    assert "process 1 of 2: its configuration differs from that of the first process" in told
 
     def lose_corpus(rank):
         if rank == 1:

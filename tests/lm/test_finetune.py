@@ -79,7 +79,7 @@ def test_the_card_tells_of_both_texts(tmp_path):
     card = (tmp_path / "legal" / "model" / "README.md").read_text()
     assert "# legal" in card
     assert "elmore finetune, from general" in card
-    assert card.count("text of") == 2
+    assert card.count("of text") == 2
 
 
 def test_a_published_model_gets_a_softmax(tmp_path):

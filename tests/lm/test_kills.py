@@ -158,7 +158,7 @@ def test_a_signal_stops_after_a_step_with_a_checkpoint(place, short, number):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("in_method", "at_step"), [("on_checkpoint", 12), ("on_stage", "last measurements")]
+    ("in_method", "at_step"), [("on_checkpoint", 12), ("on_stage", "final measurements")]
 )
 def test_a_signal_after_the_last_step_is_heard_too(place, short, in_method, at_step):
     """It does not wait for measurements that may take minutes, which are done again later."""

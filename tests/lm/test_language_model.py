@@ -89,7 +89,7 @@ def test_a_softmax_of_other_weights_is_refused(tmp_path):
     make_language_model(seed=1).save(tmp_path)
     tiny.model(seed=9).save_pretrained(tmp_path)
     assert load_model(tmp_path).fingerprint() == tiny.model(seed=9).fingerprint()
-    assert_refused(lambda: load_language_model(tmp_path), "belongs to other weights")
+    assert_refused(lambda: load_language_model(tmp_path), "does not belong to these weights")
 
 
 @pytest.mark.slow
@@ -214,7 +214,7 @@ DAMAGES = {
     "dim is 0": (change_settings(dim=0), "dim"),
     "dim is another": (change_settings(dim=6), "belongs to this model"),
     "model is no text": (change_settings(model=None), "'model'"),
-    "model is another": (change_settings(model="x"), "belongs to other weights"),
+    "model is another": (change_settings(model="x"), "does not belong to these weights"),
     "run is no object": (change_settings(run=[]), "'run'"),
     "adaptive without cutoffs": (change_settings(kind="adaptive"), "cutoffs"),
     "falling cutoffs": (change_settings(kind="adaptive", cutoffs=[5, 3]), "cutoffs"),
@@ -260,7 +260,7 @@ def test_every_damage_has_its_sentence(damage, message, tmp_path):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (WORDS[:-1], "11 words and"),
+        (WORDS[:-1], "expected one log share per word, 11 in all"),
         ([*WORDS[:-1], "a\nb"], "cannot be stored as a line"),
         ([*WORDS[:-1], "the"], "twice"),
         (["x", *WORDS[1:]], "lack <S>"),

@@ -289,7 +289,7 @@ def test_before_the_rate_falls_a_run_may_get_another_end(tmp_path):
 
 def test_an_end_before_the_steps_taken_is_refused(tmp_path):
     run_until(tmp_path, 8)
-    with pytest.raises(ConfigError, match=r"has taken 9 steps and would end after 4"):
+    with pytest.raises(ConfigError, match=r"has completed 9 steps, but is set to end after 4"):
         run(tmp_path, "training.max_steps=4")
     assert run(tmp_path).step == 12
 
@@ -311,12 +311,12 @@ def test_a_finished_run_says_so_and_where_the_model_is(tmp_path, changes):
     again = run(tmp_path / "run", *changes, observer=watcher)
     assert again.to_json() == report.to_json()
     assert watcher.messages == [
-        f"this run is finished ({steps}); its model is in {tmp_path / 'run' / 'model'} and is "
-        "measured again"
+        f"this run is finished ({steps}); its model is in {tmp_path / 'run' / 'model'}; measuring "
+        "it again"
     ]
     shutil.rmtree(tmp_path / "run" / "model")
     run(tmp_path / "run", *changes, observer=watcher)
-    assert watcher.messages[1].endswith(f"its model is now written to {tmp_path / 'run' / 'model'}")
+    assert watcher.messages[1].endswith(f"writing its model to {tmp_path / 'run' / 'model'}")
     assert (tmp_path / "run" / "model").is_dir()
 
 
@@ -421,7 +421,7 @@ def test_gradients_that_are_not_finite_end_the_run(tmp_path):
 def test_text_without_held_out_part_trains_too(tmp_path):
     report = run(tmp_path, corpus=make_corpus(TEXT))
     assert report.heldout is None
-    assert "nothing is known" in (tmp_path / "model" / "README.md").read_text()
+    assert "perplexity was not measured" in (tmp_path / "model" / "README.md").read_text()
 
 
 def test_word_and_character_models_train(tmp_path):

@@ -49,8 +49,8 @@ def nearest_to(
     query_uses, query_vectors = collect_contexts(embedder, word, [query], layers=layers)
     if not query_uses:
         raise DataError(
-            f"the sentence {' '.join(query)!r} does not have the word {word!r} in it; give one "
-            "that does"
+            f"the sentence {' '.join(query)!r} does not contain the word {word!r}; give one that "
+            "does"
         )
     contexts, vectors = collect_contexts(embedder, word, sentences, layers=layers)
     similarities = vectors @ query_vectors[0]

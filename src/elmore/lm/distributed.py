@@ -1,9 +1,9 @@
-"""Processes that train together, started by torchrun; one process is the special case.
+"""Data-parallel training with processes started by torchrun; a single process is a special case.
 
-Every process reads its share of the rows. Gradients are added up over the processes, and what the
-LSTMs remember is handed to all after every step, so that any process that is left when another is
-lost can write a whole checkpoint. Files are the first process's business. On several machines the
-run's folder must be one that all see: after a restart another process may be the first.
+Every process reads its share of the rows. Gradients are summed over the processes, and LSTM states
+are gathered in all of them after every step, so that any process can write a complete checkpoint if
+another is lost. Otherwise only the first process writes files. On several machines, the run folder
+must be on storage that all of them see: after a restart, another process may be the first.
 """
 
 import gc
@@ -22,23 +22,23 @@ from torch.distributed.rendezvous import rendezvous
 from elmore.errors import ConfigError, DataError, ElmoreError
 from elmore.wording import count
 
-# A held-out measurement or a checkpoint of one process may keep the others waiting this long.
+# How long processes wait for one that measures or writes a checkpoint.
 PATIENCE = timedelta(minutes=60)
-# Torchrun ends all processes soon after one fails; the first must print the reason before that.
+# torchrun ends all processes soon after one fails; the first must print the reason before that.
 SECONDS_TO_PRINT = 1.0
 
 T = TypeVar("T")
 
 
 class Group:
-    """The processes of a run; this one is `rank` of `size`."""
+    """The processes of a run; this is process `rank` of `size`."""
 
     def __init__(self, *, device: torch.device) -> None:
         self.device = device
         self.size = int(os.environ.get("WORLD_SIZE", "1"))
         self.rank = int(os.environ.get("RANK", "0"))
         self.num_local = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
-        self.local_rank = int(os.environ.get("LOCAL_RANK", "0"))  # among those of its machine
+        self.local_rank = int(os.environ.get("LOCAL_RANK", "0"))  # rank within its machine
         if self.size > 1:
             self._meet()
 
@@ -48,17 +48,17 @@ class Group:
         return self.rank == 0
 
     def share_rows(self, num_rows: int, *, accumulation: int) -> int:
-        """Return how many rows each process has."""
+        """Return the number of rows per process."""
         if num_rows % (self.size * accumulation):
             raise ConfigError(
-                f"training.rows = {num_rows} cannot be shared evenly by "
-                f"{count(self.size, 'process', plural='processes')} reading in "
-                f"{count(accumulation, 'part')}; make rows a multiple of both together"
+                f"training.rows = {num_rows} cannot be divided evenly among "
+                f"{count(self.size, 'process', plural='processes')} with training.accumulation = "
+                f"{accumulation}; make rows a multiple of {self.size * accumulation}"
             )
         return num_rows // self.size
 
     def add_sparse(self, parameters: Iterable[nn.Parameter]) -> None:
-        """Make sparse gradients the sums over the processes."""
+        """Sum sparse gradients over the processes, in place."""
         if self.size == 1:
             return
         for parameter in parameters:
@@ -74,7 +74,7 @@ class Group:
         return total.tolist()
 
     def add_tensors(self, tensors: Sequence[Tensor]) -> None:
-        """Make tensors of the same shapes in all processes their sums, in place."""
+        """Sum tensors over the processes, in place; shapes are the same in all of them."""
         if self.size > 1 and tensors:
             total = torch.cat([tensor.flatten() for tensor in tensors])
             dist.all_reduce(total)
@@ -83,7 +83,7 @@ class Group:
                 tensor.copy_(part.view_as(tensor))
 
     def gather_rows(self, rows: Tensor, *, dim: int) -> Tensor:
-        """Put the rows of all processes together, in the order of their ranks."""
+        """Concatenate the rows of all processes, in the order of their ranks."""
         if self.size == 1:
             return rows
         parts = [torch.empty_like(rows) for _ in range(self.size)]
@@ -91,7 +91,7 @@ class Group:
         return torch.cat(parts, dim=dim)
 
     def run_on_all(self, action: Callable[[], T]) -> T:
-        """Run something in every process; if it fails in any, all end, and the first says why."""
+        """Run `action` in every process; if any fails, all end and the first reports why."""
         if self.size == 1:
             return action()
         result: list[T] = []
@@ -107,7 +107,7 @@ class Group:
         if failure is not None and not (
             self.is_first or isinstance(failure, ElmoreError | OSError)
         ):
-            raise failure  # our own mistake; its traceback is known here alone
+            raise failure  # a bug; only this process has the traceback
         if not self.is_first:
             end_in_silence(2)
         if failure is not None:
@@ -116,11 +116,11 @@ class Group:
         raise DataError(f"process {rank} of {self.size}: {reasons[rank]}")
 
     def run_on_first(self, action: Callable[[], T]) -> T | None:
-        """Run something in the first process only; if it fails, all end."""
+        """Run `action` in the first process only; if it fails, all processes end."""
         return self.run_on_all(lambda: action() if self.is_first else None)
 
     def share(self, value: T) -> T:
-        """Send a small value of the first process to all."""
+        """Send a small value from the first process to all."""
         if self.size == 1:
             return value
         values = [value]
@@ -128,7 +128,7 @@ class Group:
         return values[0]
 
     def share_tensors(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Send the tensors of the first process to all, whatever they have themselves."""
+        """Send tensors from the first process to all; those of the other processes are ignored."""
         if self.size == 1:
             return dict(tensors)
         kinds = self.share({name: (t.shape, t.dtype) for name, t in tensors.items()})
@@ -142,7 +142,7 @@ class Group:
         return shared
 
     def check_alike(self, facts: Mapping[str, Any]) -> None:
-        """Refuse to train with processes that were given different things."""
+        """Raise an error if processes were started with different values."""
         mine = {name: json.dumps(value, sort_keys=True) for name, value in facts.items()}
         firsts = self.share(mine)
 
@@ -150,26 +150,27 @@ class Group:
             for name, value in mine.items():
                 if value != firsts[name]:
                     raise ConfigError(
-                        f"it was given another {name} than the first process; give all the same"
+                        f"its {name} differs from that of the first process; start all processes "
+                        "with the same"
                     )
 
         self.run_on_all(compare)
 
     def close(self) -> None:
-        """Leave the group together with all others."""
+        """Wait for all processes, then leave the group."""
         if self.size > 1:
-            # Without this order gloo's threads abort some runs after all is done.
+            # In any other order, gloo's threads sometimes abort a run that has finished.
             dist.barrier()
             gc.collect()
             dist.destroy_process_group()
 
     def _meet(self) -> None:
-        """Wait until all processes are there and know each other."""
+        """Wait until all processes have joined the group."""
         try:
             store, _, _ = next(rendezvous("env://", timeout=PATIENCE))
             if os.environ.get("GROUP_WORLD_SIZE", "1") == "1":
-                # On one machine torchrun may keep the store when it starts processes again, and
-                # the addresses of those that are gone are still in it.
+                # On one machine torchrun may keep the store when it restarts processes, with the
+                # addresses of the old ones still in it.
                 store = dist.PrefixStore(f"start-{count_restarts()}", store)  # type: ignore[attr-defined]
             dist.init_process_group(
                 "nccl" if self.device.type == "cuda" else "gloo",
@@ -186,7 +187,7 @@ class Group:
             ) from error
 
     def _add_rows(self, gradient: Tensor) -> Tensor:
-        """Sum over the union of the rows that any process has."""
+        """Sum a sparse gradient over the union of all processes' rows."""
         rows, values = gradient.indices()[0], gradient.values()
         union = self._gather_distinct(rows)
         buffer = values.new_zeros((len(union), *values.shape[1:]))
@@ -197,7 +198,7 @@ class Group:
         )
 
     def _gather_distinct(self, rows: Tensor) -> Tensor:
-        """Return the ascending distinct numbers of all processes."""
+        """Return the sorted distinct row numbers of all processes."""
         longest = torch.tensor(len(rows), device=rows.device)
         dist.all_reduce(longest, op=dist.ReduceOp.MAX)
         padded = rows.new_full((int(longest),), -1)
@@ -212,11 +213,11 @@ def count_restarts() -> int:
 
 
 def end_in_silence(status: int) -> NoReturn:
-    """End a process that is not the first, without a message: the first prints it."""
+    """End a process other than the first without a message: the first prints it."""
     time.sleep(SECONDS_TO_PRINT)
     raise SystemExit(status)
 
 
 def is_lost(error: RuntimeError) -> bool:
-    """Return whether an error means that another process of the group is gone."""
+    """Return whether an error means that another process of the group was lost."""
     return isinstance(error, dist.DistError) or "gloo" in str(error)

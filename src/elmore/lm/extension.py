@@ -1,8 +1,7 @@
-"""Give a softmax new words without changing what it says of the old ones.
+"""Add words to a softmax without changing the probabilities of the old ones.
 
-Until training tells more, a new word is as likely as the unknown word was, times its share of what
-had to be called unknown. So the old words and the unknown and new ones together keep their
-probabilities exactly.
+Before training, the probability of the unknown word is divided among it and the new words,
+in proportion to their counts in the new text. So all old words keep their exact probabilities.
 """
 
 from collections.abc import Sequence
@@ -20,7 +19,7 @@ from elmore.text.vocabulary import UNKNOWN_WORD
 def extend_softmax(
     softmax: WordSoftmax, *, words: Sequence[str], counts: NDArray[np.int64]
 ) -> WordSoftmax:
-    """Return a softmax of `words`, which begin with the old ones; `counts` are of the new text."""
+    """Return a softmax over `words` (the old ones first); `counts` are those of the new text."""
     num_old, unknown = softmax.num_words, words.index(UNKNOWN_WORD)
     extended = WordSoftmax(num_words=len(words), dim=softmax.dim).to(softmax.bias)
     extended.weight[:num_old], extended.bias[:num_old] = softmax.weight, softmax.bias
@@ -35,9 +34,9 @@ def extend_softmax(
 
 
 def check_extension(old: Sequence[str], new: Sequence[str], *, corpus: str) -> None:
-    """Refuse a corpus whose vocabulary does not begin with the model's words."""
+    """Raise an error if the vocabulary of a corpus does not start with the model's words."""
     if list(new[: len(old)]) != list(old):
         raise ModelError(
-            f"the vocabulary of the corpus {corpus} does not begin with the words of the model; "
+            f"the vocabulary of the corpus {corpus} does not start with the words of the model; "
             "prepare it with --vocabulary MODEL/softmax_words.txt --extend"
         )

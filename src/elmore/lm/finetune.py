@@ -1,6 +1,6 @@
-"""Go on training a model on the text of a domain, with the domain's own words.
+"""Continue training a model on text of a domain, with the domain's own words added.
 
-A published model has no softmax; then one is learned from nothing along with it.
+Published models have no softmax; for them a new one is trained from scratch.
 """
 
 from collections.abc import Mapping, Sequence
@@ -37,14 +37,14 @@ class FinetuneReport:
     """What fine-tuning changed on the held-out text of the domain."""
 
     run: RunReport
-    before: LossTotals | None  # with the words of the domain
+    before: LossTotals | None  # over the domain's vocabulary
     after: LossTotals | None
-    before_shared: LossTotals | None  # with the words the model had before; the others are one
+    before_shared: LossTotals | None  # over the model's old vocabulary; new words count as unknown
     after_shared: LossTotals | None
     num_new_words: int
 
     def to_json(self) -> dict[str, Any]:
-        """Return its numbers for a program."""
+        """Return the numbers as JSON."""
         numbers = {
             name: None if totals is None else totals.perplexity
             for name, totals in (
@@ -63,21 +63,21 @@ class FinetuneReport:
 
 @dataclass(frozen=True, kw_only=True)
 class StartingPoint:
-    """The model that is fine-tuned, and its words if it has a softmax."""
+    """The model to fine-tune, and its words if it has a softmax."""
 
     elmo: ElmoModel
     softmax: Softmax | None
     words: list[str]
 
     def to(self, device: torch.device | str) -> "StartingPoint":
-        """Move to where it shall compute."""
+        """Move to a device, in place."""
         self.elmo.to(device)
         if self.softmax is not None:
             self.softmax.to(device)
         return self
 
     def make_parts(self, corpus: Corpus) -> tuple[ElmoModel, Softmax]:
-        """Return the network and a softmax over the corpus's vocabulary."""
+        """Return the network and a softmax over the vocabulary of the corpus."""
         if self.softmax is None:
             dim = self.elmo.config.lstm.output_dim
             softmax = WordSoftmax(num_words=len(corpus.vocabulary), dim=dim)
@@ -87,7 +87,7 @@ class StartingPoint:
         if not isinstance(self.softmax, WordSoftmax):
             if len(corpus.vocabulary) > len(self.words):
                 raise ModelError(
-                    "an adaptive softmax cannot take new words; give --max-new-words 0, or a "
+                    "words cannot be added to an adaptive softmax; use --max-new-words 0, or a "
                     "corpus prepared without --extend"
                 )
             return self.elmo, self.softmax
@@ -97,7 +97,7 @@ class StartingPoint:
 
 
 def load_start(source: str | Path | None) -> StartingPoint:
-    """Load a model of any form, with its softmax if it has one; without a source, elmore's own."""
+    """Load a model in any format, with its softmax if it has one; by default, elmore's own."""
     try:
         loaded = load_language_model(source)
     except NoSoftmaxError:
@@ -106,7 +106,7 @@ def load_start(source: str | Path | None) -> StartingPoint:
 
 
 def make_settings(elmo: ElmoModel, changes: Mapping[str, Any]) -> PretrainSettings:
-    """Return the settings of a run that begins with a model."""
+    """Return the settings of a run that starts from a model."""
     model = {name: value for name, value in elmo.config.to_json().items() if name != "format"}
     return read_settings({**changes, "model": model})
 
@@ -121,7 +121,7 @@ def finetune_model(
     restart: bool = False,
     device: str = "cpu",
 ) -> FinetuneReport | None:
-    """Train on a corpus in `folder`, going on with what is there; None but in the first process."""
+    """Train in `folder`, resuming a run found there; return None in all but the first process."""
     folder = Path(folder)
     start = load_start(source)
     num_old_words = len(start.words)
@@ -139,7 +139,7 @@ def finetune_model(
         return None
     documents = sample_documents(corpus.heldout, max_tokens=settings.run.final_tokens)
     after = load_language_model(folder / MODEL).to(device)
-    before = load_start(source).to(device) if num_old_words else None  # the first one has learned
+    before = load_start(source).to(device) if num_old_words else None  # `start` has been trained
     report = FinetuneReport(
         run=run,
         num_new_words=len(corpus.vocabulary) - num_old_words,
@@ -157,17 +157,17 @@ def finetune_model(
 
 
 def describe(config: ModelConfig, corpus: Corpus, folder: Path) -> ModelConfig:
-    """Let the card of the new model tell what it was before."""
+    """Name the original model and the new text in the card of the new model."""
     about = config.about
     tokens = count(corpus.train.num_tokens, "token")
-    text = f"text of {tokens} (documents: {corpus.train.num_documents:,})"
+    text = f"{tokens} of text (documents: {corpus.train.num_documents:,})"
     return replace(
         config,
         about=replace(
             about,
             name=folder.resolve().name,
             source=f"elmore finetune, from {about.name}",
-            trained_on=f"{about.trained_on or 'text that nobody recorded'}; then {text}",
+            trained_on=f"{about.trained_on or 'unknown text'}; then {text}",
             notes=None,
         ),
     )
@@ -180,7 +180,7 @@ def _measure(
     documents: Sequence[Document],
     num_shared: int | None = None,
 ) -> LossTotals | None:
-    """Measure held-out text; beyond `num_shared` all words count as the unknown one."""
+    """Measure the loss on held-out text; words from `num_shared` on count as unknown."""
     if not documents:
         return None
     if num_shared is None or num_shared == len(corpus.vocabulary):

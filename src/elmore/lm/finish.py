@@ -1,4 +1,4 @@
-"""The end of a run: last measurements, the rest state, and a model folder with a filled card."""
+"""The end of a run: final measurements, the rest state, and a model folder with its card."""
 
 import math
 from collections.abc import Sequence
@@ -28,26 +28,26 @@ from elmore.text.batches import Document
 from elmore.wording import count
 
 REPORT = "report.json"
-# A corpus of more files than this is not a list of sources.
+# With more files than this, they are not measured one by one.
 MAX_SOURCES = 30
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunReport:
-    """What came of a run."""
+    """The results of a run."""
 
     folder: Path
     reason: str
     step: int
-    weights_step: int  # that of the best measurement, if the run looked for it
+    weights_step: int  # the step of the best measurement if `run.patience` was set
     tokens: int
     seconds: float
     heldout: LossTotals | None  # state carried within documents, as in training
-    starts: StartReport | None  # what a cold start costs, with zeros and with the rest state
-    sources: dict[str, LossTotals]  # held-out text by the file it comes from, if there are several
+    starts: StartReport | None  # loss from zeros, from the rest state and with carried state
+    sources: dict[str, LossTotals]  # held-out text by input file, if there are several
 
     def to_json(self) -> dict[str, Any]:
-        """Return its numbers for a program."""
+        """Return the numbers as JSON."""
         return {
             "model": str(self.folder / MODEL),
             "reason": self.reason,
@@ -69,9 +69,9 @@ class RunReport:
 
 
 def finish_run(run: Run, *, reason: str) -> RunReport:
-    """Measure the model once more, give it its rest state, and write its folder."""
+    """Make the final measurements, set the rest state and write the model folder."""
     weights_step = run.take_best()
-    run.observer.on_stage("last measurements")
+    run.observer.on_stage("final measurements")
     documents = sample_documents(run.corpus.heldout, max_tokens=run.settings.run.final_tokens)
     starts = _rest(run, documents) if run.settings.run.rest_tokens else None
     heldout = starts.carried if starts else run.measure(documents) if documents else None
@@ -87,12 +87,12 @@ def finish_run(run: Run, *, reason: str) -> RunReport:
         sources=_measure_sources(run),
     )
     run.group.run_on_first(lambda: save_model(run, report))
-    run.observer.on_stage("last measurements", 1.0)
+    run.observer.on_stage("final measurements", 1.0)
     return report
 
 
 def _measure_sources(run: Run) -> dict[str, LossTotals]:
-    """Measure each held-out source by itself, `run.heldout_tokens` of it."""
+    """Measure `run.heldout_tokens` of each held-out source separately."""
     if not records_inputs(run.corpus):
         return {}
     parts = split_by_input(run.corpus, run.corpus.heldout)
@@ -105,7 +105,7 @@ def _measure_sources(run: Run) -> dict[str, LossTotals]:
 
 
 def _rest(run: Run, documents: Sequence[Document]) -> StartReport | None:
-    """Give the model its rest state; tell what that changes on held-out text."""
+    """Set the model's rest state; return its effect on held-out text."""
     bilm = run.trainer.elmo.bilm
     found = run.group.run_on_first(lambda: _find_rest(run))
     shared = run.group.share_tensors(dict(zip(("hidden", "cell"), found or (), strict=False)))
@@ -130,9 +130,9 @@ def _find_rest(run: Run) -> tuple[Tensor, Tensor]:
 
 
 def _sample_for_choice(run: Run) -> list[Document]:
-    """Return held-out text: beginnings of documents, and stretches from all over.
+    """Return held-out text: half from the beginnings of documents, half from anywhere in the text.
 
-    Of articles and books most documents are articles, and most tokens the books'.
+    In a corpus of articles and books, most documents are articles but most tokens are from books.
     """
     heldout, max_tokens = run.corpus.heldout, math.ceil(run.settings.run.heldout_tokens / 2)
     by_documents = sample_documents(heldout, max_tokens=max_tokens)
@@ -160,7 +160,7 @@ def save_model(run: Run, report: RunReport) -> None:
         words=run.corpus.vocabulary,
         log_shares=find_log_shares(run.corpus.counts),
     )
-    # A model may travel; where it was made is nobody's business.
+    # The model may be published, so leave out local paths.
     facts = {name: fact for name, fact in report.to_json().items() if name != "model"}
     language_model.save(run.folder / MODEL, run=facts)
     replace_json(run.folder / REPORT, report.to_json())
@@ -169,13 +169,13 @@ def save_model(run: Run, report: RunReport) -> None:
 def _describe_text(run: Run) -> str:
     train = run.corpus.train
     return (
-        f"text of {count(train.num_tokens, 'token')} (sentences: {train.num_sentences:,}, "
+        f"{count(train.num_tokens, 'token')} of text (sentences: {train.num_sentences:,}, "
         f"documents: {train.num_documents:,})"
     )
 
 
 def write_training(run: Run, report: RunReport) -> str:
-    """Return the part of a model's card that tells of its training."""
+    """Return the section of a model card about training."""
     settings = run.settings
     is_older = report.weights_step != report.step
     epochs = report.step / run.trainer.streams.steps_per_epoch
@@ -219,12 +219,12 @@ def write_training(run: Run, report: RunReport) -> str:
                     ),
                     "",
                     f"Measured with the full softmax on {measured[0][1].num_predictions:,} "
-                    "predictions (tokens, and the ends of sentences); "
+                    "predictions (tokens and sentence ends); "
                     f"{100 * measured[0][1].unknown_share:.1f} % of the tokens are outside the "
                     "vocabulary.",
                 ]
                 if measured
-                else ["", "No text was held out, so nothing is known of its perplexity."]
+                else ["", "No text was held out, so perplexity was not measured."]
             ),
         ]
     )

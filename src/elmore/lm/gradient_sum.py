@@ -1,8 +1,8 @@
-"""Gradients of processes that train together become their sum, while others are still computed.
+"""Sum gradients over the processes of a run, while the backward pass is still running.
 
-Numbers are added in an order that depends on their place in what is sent. Torch's own wrapper,
-DistributedDataParallel, sends its first step in another arrangement than all others, so that a run
-that goes on from a checkpoint would differ in the last bits from one that was never stopped. Here
+The order in which an all-reduce adds numbers depends on their position in the buffer. torch's
+DistributedDataParallel arranges its buckets differently in its first step than in later ones, so a
+run resumed from a checkpoint would differ in the last bits from one that was never stopped. Here
 the arrangement is always the same.
 """
 
@@ -13,29 +13,29 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-# Less is sent together with what comes next.
+# Smaller gradients are sent together with the next ones.
 PORTION_BYTES = 8 << 20
 
 
 class GradientSum:
-    """Adds up the dense gradients of some parameters over all processes."""
+    """Sums the dense gradients of some parameters over all processes."""
 
     def __init__(self, parameters: Iterable[nn.Parameter]) -> None:
         trained = [parameter for parameter in parameters if parameter.requires_grad]
-        # What is nearest to the loss has its gradient first.
+        # Parameters closest to the loss get their gradients first.
         self._portions = divide(trained[::-1], portion_bytes=PORTION_BYTES)
-        self._num_missing: list[int] = []  # of each portion; none while gradients only accumulate
+        self._num_missing: list[int] = []  # per portion; empty while gradients only accumulate
         self._sent: list[tuple[Tensor, dist.Work]] = []
         for number, portion in enumerate(self._portions):
             for parameter in portion:
                 parameter.register_post_accumulate_grad_hook(partial(self._note, number))
 
     def begin(self) -> None:
-        """Send gradients as the next backward pass completes them: it is the last of its step."""
+        """Send gradients during the next backward pass, the last one of its step."""
         self._num_missing = [len(portion) for portion in self._portions]
 
     def finish(self) -> None:
-        """Put the sums in the place of the gradients."""
+        """Replace the gradients with their sums."""
         while len(self._sent) < len(self._portions):  # some have no gradient
             self._send()
         for portion, (sums, work) in zip(self._portions, self._sent, strict=True):
@@ -49,7 +49,7 @@ class GradientSum:
         if not self._num_missing:
             return
         self._num_missing[number] -= 1
-        # In the same order in all processes, whatever is complete first.
+        # Send in the same order in all processes, no matter which is complete first.
         while len(self._sent) < len(self._portions) and not self._num_missing[len(self._sent)]:
             self._send()
 
@@ -67,7 +67,7 @@ class GradientSum:
 
 
 def divide(parameters: Sequence[nn.Parameter], *, portion_bytes: int) -> list[list[nn.Parameter]]:
-    """Cut a sequence into portions of at least so many bytes, but for the last."""
+    """Split parameters into portions of at least `portion_bytes`; the last may be smaller."""
     portions: list[list[nn.Parameter]] = []
     room = 0
     for parameter in parameters:

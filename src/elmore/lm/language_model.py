@@ -1,4 +1,4 @@
-"""A biLM with the softmax that it was trained with: what can tell how likely a text is."""
+"""A biLM with its LM head, which scores text and predicts words."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -35,9 +35,9 @@ class LanguageModel:
     elmo: ElmoModel
     softmax: Softmax
     words: list[str]
-    log_shares: Tensor  # (V,) log of each word's share of the training text
+    log_shares: Tensor  # (V,) log relative frequency of each word in the training text
     run: Mapping[str, Any] = field(default_factory=dict)
-    """How it was trained, for people to read."""
+    """How it was trained, for information only."""
 
     @classmethod
     def load(cls, source: str | Path | None = None) -> "LanguageModel":
@@ -65,13 +65,13 @@ class LanguageModel:
     def save(
         self, folder: str | Path, *, run: Mapping[str, Any] | None = None, store: str = "f32"
     ) -> None:
-        """Write a model folder with a softmax, all of it or nothing that would be believed."""
+        """Write a model folder with its softmax, atomically."""
         folder = Path(folder)
         check_target(folder)
         if self.log_shares.shape != (len(self.words),):
             raise ModelError(
-                f"there are {len(self.words)} words and {tuple(self.log_shares.shape)} shares of "
-                "the training text; give one a word"
+                f"expected one log share per word, {len(self.words)} in all; got the shape "
+                f"{tuple(self.log_shares.shape)}"
             )
         saved = SavedSoftmax(
             softmax=self.softmax,
@@ -84,16 +84,16 @@ class LanguageModel:
             self.elmo.save_pretrained(folder, store=store)
 
     def push_to_hub(self, repo_id: str, *, store: str = "f32", **hub_options: Any) -> str:
-        """Upload the model folder with its softmax; return where it went."""
+        """Upload the model folder with its softmax; return its URL."""
         return upload(lambda folder: self.save(folder, store=store), repo_id, **hub_options)
 
 
 class NoSoftmaxError(ModelError):
-    """A model can embed, but predicts no words."""
+    """The model has no softmax, so it can embed but not predict words."""
 
 
 def find_model(source: str | Path | None, *, softmax_files: Sequence[str] = (SETTINGS,)) -> Path:
-    """Return where a model is; of a softmax on the hub, only the named files are fetched."""
+    """Return the folder of a model; from the hub, fetch only the named files of its softmax."""
     if source is None:
         return find_default()
     folder = find_folder(source)
@@ -103,19 +103,20 @@ def find_model(source: str | Path | None, *, softmax_files: Sequence[str] = (SET
 
 
 def load_language_model(source: str | Path | None = None) -> LanguageModel:
-    """Load a model folder or a hub id whose model has a softmax; without one, elmore's own."""
+    """Load a model with a softmax from a folder or the hub; by default, elmore's own."""
     folder = find_model(source, softmax_files=FILES)
     if not has_softmax(folder):
         raise NoSoftmaxError(
-            f"the model at {str(source or folder)!r:.200} has no softmax, so it predicts no words "
-            "(published models come without one); train or fine-tune one with elmore to score text"
+            f"the model at {str(source or folder)!r:.200} has no softmax, so it cannot predict "
+            "words (published models come without one); to score text, train or fine-tune a model "
+            "with elmore"
         )
     elmo = load_model(folder)
     saved = read_softmax(folder, dim=elmo.config.lstm.output_dim)
     if saved.model != elmo.fingerprint():
         raise ModelError(
-            f"{folder}: the softmax belongs to other weights; save both together again, get the "
-            "whole folder again, or convert it with --no-softmax"
+            f"{folder}: the softmax does not belong to these weights; save both together, download "
+            "the whole folder again, or convert it with --no-softmax"
         )
     return LanguageModel(
         elmo=elmo,
@@ -127,12 +128,12 @@ def load_language_model(source: str | Path | None = None) -> LanguageModel:
 
 
 def _plain(run: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what JSON gives back; numbers that are not finite have no place in it."""
+    """Return the values after a round trip through JSON; NaN and infinity become None."""
     return json.loads(json.dumps(dict(run)), parse_constant=lambda _: None)
 
 
 def _fingerprint_on_disk(elmo: ElmoModel, *, store: str) -> str:
-    """Return the fingerprint that a model has once it is loaded, in single precision."""
+    """Return the fingerprint that a model has after it is saved and loaded."""
     elmo.require_weights()
     tensors = round_tensors(elmo.bilm.state_dict(), store=store, file=WEIGHTS)
     loaded = assemble_model(

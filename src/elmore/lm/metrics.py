@@ -1,4 +1,4 @@
-"""What a training run reports: its numbers, one JSON object per line, and its progress."""
+"""What a training run reports: metrics, one JSON object per line, and progress."""
 
 import json
 import math
@@ -18,7 +18,7 @@ from elmore.jobs.observer import Observer
 METRICS = "metrics.jsonl"
 TENSORBOARD = "tensorboard"
 
-# What TensorBoard calls the numbers of a line, by its kind.
+# TensorBoard's names for the numbers of a line, by the line's kind.
 _SCALARS = {
     "train": {
         "loss": "train/loss",
@@ -36,21 +36,21 @@ _SCALARS = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RunProgress:
-    """How far a run has come."""
+    """The state of a run after a step."""
 
     step: int
     num_steps: int
     tokens: int  # predicted so far, in one direction
     num_tokens: int
-    loss: float  # of the last steps, as in the metrics
-    perplexity: float | None  # the last one measured on held-out text
+    loss: float  # per token, since the last line of the metrics
+    perplexity: float | None  # the latest on held-out text
     tokens_per_second: float
     seconds_left: float | None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class HeldoutResult:
-    """What a run measured on held-out text; its fields are those of a "heldout" line."""
+    """A measurement on held-out text; the fields are those of a "heldout" line."""
 
     step: int
     tokens: int
@@ -71,26 +71,26 @@ class RunObserver(Observer):
         """Receive a measurement on held-out text."""
 
     def on_checkpoint(self, step: int) -> None:
-        """Learn that a kill now loses nothing before `step`."""
+        """Receive the step of a checkpoint that was just written."""
 
 
 class MetricsLog:
-    """Appends to the metrics of a run; each line appears whole."""
+    """Appends to the metrics of a run; no partial line is left behind."""
 
     def __init__(self, path: Path, *, step: int, kinds: set[str], board: Any = None) -> None:
         self.path = path
         self._step = step
-        self._kinds = kinds  # of the lines that there are of this step
+        self._kinds = kinds  # kinds of the lines already written for this step
         self._board = board
         with explaining_write_errors(path):
-            # Without a buffer, a line that did not fit on the disk is not tried again later.
+            # Unbuffered, so that a line that did not fit on the disk is not retried later.
             self._file = path.open("ab", buffering=0)
 
     @classmethod
     def open(cls, folder: Path, *, at_step: int, tensorboard: bool) -> Self:
-        """Go on with the metrics of a run that stands at `at_step`; 0 for a new one.
+        """Continue the metrics of a run that is at `at_step`; 0 for a new run.
 
-        What an earlier process wrote of later steps is cut off, since they are taken again.
+        Lines of later steps are removed, since those steps are run again.
         """
         path = folder / METRICS
         make_board = _import_board() if tensorboard else None
@@ -102,16 +102,16 @@ class MetricsLog:
         with explaining_write_errors(folder / TENSORBOARD):
             board = make_board(folder / TENSORBOARD, purge_step=at_step + 1)
         log = cls(path, step=at_step, kinds=kinds, board=board)
-        if is_new:  # perhaps it was not asked for when the run began
+        if is_new:  # TensorBoard may have been turned on only now
             for line in lines:
                 log._show_on_board(line)
         return log
 
     def write(self, kind: str, /, *, step: int, **numbers: SupportsFloat | str | None) -> None:
-        """Append a line; what is not a finite number is written as null.
+        """Append a line; numbers that are not finite are written as null.
 
-        A line of this kind and step that is there already stays as it is: a run that resumes from
-        a checkpoint may measure once more what it had measured just before it.
+        If this step already has a line of this kind, it is kept: a run that resumes from a
+        checkpoint may repeat the measurement made just before it.
         """
         if step != self._step:
             self._step, self._kinds = step, set()
@@ -124,7 +124,7 @@ class MetricsLog:
             self._show_on_board(line)
 
     def close(self) -> None:
-        """Let go of the files."""
+        """Close the files."""
         self._file.close()
         if self._board is not None:
             with explaining_write_errors(self.path.parent / TENSORBOARD):
@@ -151,12 +151,12 @@ class MetricsLog:
 
 
 def read_metrics(path: Path) -> list[dict[str, Any]]:
-    """Read the lines of a run's metrics; half a last line, left by a kill, is passed over."""
+    """Read the lines of a run's metrics; an incomplete last line, left by a kill, is skipped."""
     return [line for line, _ in _read_lines(path)]
 
 
 def _read_lines(path: Path) -> Iterator[tuple[dict[str, Any], bytes]]:
-    """Yield each line, and its text."""
+    """Yield each line, parsed and as text."""
     try:
         with path.open("rb") as file:
             for number, text in enumerate(file, start=1):
@@ -165,17 +165,17 @@ def _read_lines(path: Path) -> Iterator[tuple[dict[str, Any], bytes]]:
                     yield line, text
                 elif text.endswith(b"\n"):
                     raise DataError(
-                        f"{path}, line {number}: wanted an object of JSON with a kind and a step, "
-                        f"got {text[:40].decode(errors='replace')!r}; take the line out"
+                        f"{path}, line {number}: expected a JSON object with a kind and a step, "
+                        f"got {text[:40].decode(errors='replace')!r}; delete the line"
                     )
     except FileNotFoundError:
-        raise DataError(f"there is no file {path}; check its path") from None
+        raise DataError(f"there is no file {path}; check the path") from None
     except OSError as error:
-        raise DataError(f"{path} cannot be read ({error.strerror}); check its path") from None
+        raise DataError(f"cannot read {path} ({error.strerror}); check the path") from None
 
 
 def _parse(text: bytes) -> dict[str, Any] | None:
-    """Return what a line says, or nothing if it is damaged."""
+    """Return the content of a line, or None if it is damaged."""
     try:
         line = json.loads(text)
     except (ValueError, RecursionError):
@@ -183,18 +183,18 @@ def _parse(text: bytes) -> dict[str, Any] | None:
     is_whole = (
         isinstance(line, dict)
         and isinstance(line.get("kind"), str)
-        and type(line.get("step")) is int  # true and false count as int otherwise
+        and type(line.get("step")) is int  # isinstance would accept true and false
     )
     return line if is_whole else None
 
 
 def _cut_back(path: Path, *, at_step: int) -> list[dict[str, Any]]:
-    """Leave the lines up to `at_step` in the file, and return them."""
+    """Remove lines after `at_step` from the file, and return the others."""
     with explaining_write_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
     if not path.exists():
         return []
-    # A resumed run has not ended.
+    # A resumed run has not ended, so "end" lines go too.
     kept = [
         (line, text.removesuffix(b"\n") + b"\n")
         for line, text in _read_lines(path)
@@ -207,7 +207,7 @@ def _cut_back(path: Path, *, at_step: int) -> list[dict[str, Any]]:
 
 
 def _append(file: BinaryIO, text: bytes, *, path: Path) -> None:
-    """Add `text` to the end of a file, or leave the file as it was."""
+    """Append `text` to a file; if that fails, restore the file."""
     with explaining_write_errors(path):
         start = os.fstat(file.fileno()).st_size
         try:
@@ -220,7 +220,7 @@ def _append(file: BinaryIO, text: bytes, *, path: Path) -> None:
 
 
 def _plain(value: SupportsFloat | str | None) -> float | str | None:
-    """Return what JSON has a form for."""
+    """Return a value that JSON can represent."""
     if value is None or isinstance(value, str):
         return value
     if isinstance(value, Integral):  # numpy's too

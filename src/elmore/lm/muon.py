@@ -1,6 +1,6 @@
-"""Muon: momentum whose singular values are all brought close to one (Jordan et al., 2024).
+"""Muon: momentum with all singular values brought close to one (Jordan et al., 2024).
 
-AdamW scales every number of a gradient by itself; Muon treats a matrix as a whole, so directions
+AdamW scales each element of a gradient separately; Muon treats a matrix as a whole, so directions
 that are rare in the gradient are learned as fast as frequent ones.
 
 Shapes: M rows and N columns of a matrix, N the smaller.
@@ -14,12 +14,12 @@ import torch
 from torch import Tensor, nn
 
 MOMENTUM = 0.95
-# AdamW changes a weight by about 0.2 times its rate (root mean square, Liu et al., 2025): with the
-# same scale one learning rate suits both.
+# An AdamW update has a root mean square of about 0.2 times the learning rate (Liu et al., 2025);
+# with the same scale, one learning rate suits both.
 UPDATE_SCALE = 0.2
 
 # Each step applies `a x + b x^3 + c x^5` to every singular value x. The coefficients of step k are
-# those that bring the interval reached by step k - 1 closest to 1, beginning with [0.001, 1]; after
+# those that bring the interval reached by step k - 1 closest to 1, starting with [0.001, 1]; after
 # the last step that interval is [0.887, 1.113]. tests/lm/test_muon.py derives them.
 COEFFICIENTS = (
     (8.4703, -25.1081, 18.6293),
@@ -33,10 +33,10 @@ Share = Callable[[Sequence[Tensor]], None]
 
 
 class Muon:
-    """Computes the changes of all matrices first, applies them then.
+    """Computes the updates of all matrices first, then applies them.
 
-    In between, processes that train together exchange them: each computes those of every
-    `num_processes`-th matrix, so that all processes apply the same bits whatever their CPUs.
+    In between, the processes of a run exchange updates: each computes those of every
+    `num_processes`-th matrix, so that all of them apply the same bits, even on different CPUs.
     """
 
     def __init__(
@@ -59,15 +59,15 @@ class Muon:
 
     @torch.no_grad()
     def prepare(self, share: Share | None = None) -> None:
-        """Compute what the next `step` will change; no weight or momentum changes yet.
+        """Compute the updates for the next `step`; no weight or momentum changes yet.
 
-        `share` adds up tensors over the processes.
+        `share` sums tensors over the processes.
         """
         self._changes = []
         for number, matrix in enumerate(self.param_groups[0]["params"]):
             if matrix.grad is not None and number % self._num_processes == self._rank:
                 momentum = self._next_momentum(matrix)
-                # Nesterov's form: the direction the momentum will have if the gradient stays.
+                # Nesterov momentum: look one step ahead, assuming the same gradient.
                 ahead = matrix.grad.lerp(momentum, MOMENTUM)
                 scale = UPDATE_SCALE * math.sqrt(max(matrix.shape))
                 self._changes.append(orthogonalize(ahead).mul_(scale))
@@ -78,7 +78,7 @@ class Muon:
 
     @torch.no_grad()
     def step(self) -> None:
-        """Apply what `prepare` computed."""
+        """Apply the updates that `prepare` computed."""
         group = self.param_groups[0]
         for matrix, change in zip(group["params"], self._changes, strict=True):
             if matrix.grad is None:
@@ -94,11 +94,10 @@ class Muon:
 
 
 def orthogonalize(matrix: Tensor) -> Tensor:
-    """Bring the singular values of a (M, N) matrix close to 1, its singular vectors kept.
+    """Bring the singular values of a (M, N) matrix close to 1; keep its singular vectors.
 
-    The iteration needs the (N, N) product of the matrix with itself only: each step multiplies the
-    matrix by a polynomial of that product, and such polynomials commute, so they are gathered first
-    and meet the matrix once.
+    Each step multiplies the matrix by a polynomial of its (N, N) Gram matrix. Such polynomials
+    commute, so their product is computed first and applied to the matrix once.
     """
     if matrix.shape[0] < matrix.shape[1]:
         return orthogonalize(matrix.T).T

@@ -1,4 +1,4 @@
-"""Settings and a corpus -> an untrained model and its softmax, ready for training."""
+"""Build an untrained model and its softmax from settings and a corpus."""
 
 import math
 from collections import Counter
@@ -18,7 +18,7 @@ from elmore.model.word_softmax import WordSoftmax
 from elmore.text.characters import CHARACTER_MARKS
 from elmore.weights.elmo_model import ElmoModel, new_model
 
-# A character of fewer occurrences in the vocabulary is read as unknown.
+# Characters that occur fewer times in the text are read as unknown.
 MIN_CHARACTER_COUNT = 3
 WORD_VECTOR_SCALE = 0.1
 
@@ -26,7 +26,7 @@ Softmax = WordSoftmax | AdaptiveSoftmax
 
 
 def make_model(settings: PretrainSettings, corpus: Corpus) -> ElmoModel:
-    """Build a model for a corpus, its weights drawn from the run's seed."""
+    """Build a model for a corpus, with random weights drawn from the run's seed."""
     return new_model(
         make_config(settings, corpus),
         seed=settings.training.seed,
@@ -36,7 +36,7 @@ def make_model(settings: PretrainSettings, corpus: Corpus) -> ElmoModel:
 
 
 def make_config(settings: PretrainSettings, corpus: Corpus) -> ModelConfig:
-    """Return the settings of a model for a corpus."""
+    """Return the config of a model for a corpus."""
     return complete_config(
         settings.model,
         num_characters=len(list_characters(settings.model, corpus)),
@@ -47,7 +47,7 @@ def make_config(settings: PretrainSettings, corpus: Corpus) -> ModelConfig:
 def complete_config(
     model: Mapping[str, Any], *, num_characters: int, num_words: int
 ) -> ModelConfig:
-    """Fill in the numbers that the corpus decides."""
+    """Fill in the sizes that depend on the corpus."""
     settings: dict[str, Any] = {**model, "format": FORMAT}
     if num_characters:
         settings["characters"] = {**settings["characters"], "num_units": num_characters}
@@ -57,7 +57,7 @@ def complete_config(
 
 
 def list_characters(model: Mapping[str, Any], corpus: Corpus) -> list[str]:
-    """Return the characters of a corpus, the commonest first, for a model with a list of them."""
+    """Return the characters of a corpus, most frequent first, if the model has a character list."""
     characters = model.get("characters")
     if not isinstance(characters, Mapping) or characters.get("units") != Units.CHARACTERS:
         return []
@@ -76,10 +76,10 @@ def list_characters(model: Mapping[str, Any], corpus: Corpus) -> list[str]:
 def make_softmax(
     settings: PretrainSettings, config: ModelConfig, *, counts: NDArray[np.int64]
 ) -> Softmax:
-    """Build the softmax over words of these counts, drawn from the run's seed."""
+    """Build the softmax over words with these counts, with random weights from the run's seed."""
     num_words, dim, seed = len(counts), config.lstm.output_dim, settings.training.seed + 1
     if settings.softmax.kind is SoftmaxKind.ADAPTIVE:
-        # Each cluster has a quarter of the width of the one before it.
+        # Each cluster is a quarter as wide as the one before it.
         num_cutoffs = max(1, int(math.log(dim, 4)))
         cutoffs = choose_cutoffs(num_words)[:num_cutoffs]
         adaptive = AdaptiveSoftmax(num_words=num_words, dim=dim, cutoffs=cutoffs)
@@ -92,10 +92,10 @@ def make_softmax(
 
 @torch.no_grad()
 def start_softmax(softmax: WordSoftmax, *, counts: NDArray[np.int64], seed: int) -> None:
-    """Draw small vectors, and let every word begin with its share of the text.
+    """Draw small random vectors, and set the biases to the log frequencies of the words.
 
-    Learning the shares by steps takes an untrained network hundreds of them, and large random
-    vectors of words that are seldom drawn spoil the full softmax for as long.
+    An untrained network would need hundreds of steps to learn the frequencies, and for as long the
+    large random vectors of words that are rarely sampled would spoil the full softmax.
     """
     softmax.initialize(seed=seed)
     softmax.weight.mul_(WORD_VECTOR_SCALE)
@@ -103,7 +103,7 @@ def start_softmax(softmax: WordSoftmax, *, counts: NDArray[np.int64], seed: int)
 
 
 def find_log_shares(counts: NDArray[np.int64]) -> Tensor:
-    """Return the log of each word's share of the text; a word never seen counts as half of one.
+    """Return the log relative frequency of each word; a word with count 0 counts as 0.5.
 
     >>> [round(share, 3) for share in find_log_shares(np.array([3, 1, 0])).exp().tolist()]
     [0.667, 0.222, 0.111]

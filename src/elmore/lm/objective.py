@@ -1,4 +1,4 @@
-"""The loss of a window: how well each direction foretells its next words.
+"""The training loss: how well each direction predicts its next words in a window.
 
 Shapes: T steps, B rows, N predictions of one direction, D one direction.
 """
@@ -18,13 +18,13 @@ from elmore.model.state import BiLMState
 from elmore.model.word_softmax import WordSoftmax
 from elmore.text.batches import Speller
 
-# What a draw is for is part of its key, so that no two uses share their numbers.
+# Part of the random key, so that negatives and dropout never share random numbers.
 NEGATIVES_KEY, DROPOUT_KEY = 1, 2
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WindowLoss:
-    """What one window of some rows gives."""
+    """The loss of one window, and the state after it."""
 
     total: Tensor  # the sum of both directions' losses
     num_predictions: int  # of one direction
@@ -32,7 +32,7 @@ class WindowLoss:
 
 
 class Objective:
-    """Both directions' loss by one softmax; every draw depends on the seed and the step alone."""
+    """The loss of both directions, which share a softmax; all randomness follows seed and step."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class Objective:
         self.uses_bf16 = uses_bf16
 
     def draw_negatives(self, step: int) -> Negatives | None:
-        """Return the words that a step compares with; None means all words."""
+        """Return the negative samples of a step; None means the full softmax."""
         if self.sampler is None:
             return None
         negatives = self.sampler.draw(make_generator(self.seed, NEGATIVES_KEY, step))
@@ -74,7 +74,7 @@ class Objective:
         step: int,
         first_row: int,
     ) -> WindowLoss:
-        """Read a window whose rows begin at `first_row` of the step's, on from `state`."""
+        """Read a window, starting from `state`; its first row is `first_row` of the step."""
         tokens = self.speller.spell(window.tokens, with_markers=True).to(self.device)
         positions = torch.from_numpy(window.positions).to(self.device)
         is_predicted = torch.from_numpy(window.is_predicted.flatten()).to(self.device)
@@ -121,7 +121,7 @@ class Objective:
 
 
 def choose_sampler(settings: SoftmaxSettings, *, num_words: int) -> LogUniformSampler | None:
-    """Return what draws negatives, or None where all words are compared."""
+    """Return the sampler of negatives, or None for a full or adaptive softmax."""
     kind = settings.kind
     if kind is SoftmaxKind.AUTO and num_words > settings.num_negatives:
         kind = SoftmaxKind.SAMPLED

@@ -1,4 +1,4 @@
-"""Change the weights by their gradients; of a sparse gradient, only the rows that it has."""
+"""Optimizers for dense weights, and for sparse gradients that touch only some rows."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping
@@ -23,14 +23,14 @@ class Rule(Protocol):
     state: Any
 
     def step(self) -> Any:
-        """Change the weights by their gradients."""
+        """Update the weights."""
 
 
 class Optimizer:
-    """Adagrad, AdamW or Muon with a schedule, and gradient clipping before it.
+    """Adagrad, AdamW or Muon, with gradient clipping and a learning rate schedule.
 
-    A step has two halves: `prepare` does what processes need each other for, and `step` changes the
-    weights. A process that loses the others in between still has the weights of the last step.
+    A step has two halves: `prepare` does everything that needs other processes, and `step` updates
+    the weights. A process that loses the others in between still has the weights of the last step.
     """
 
     def __init__(
@@ -60,13 +60,13 @@ class Optimizer:
             self._rules.append(self._muon)
 
     def learning_rate(self, step: int) -> float:
-        """Return the rate of a step, counted from 0."""
+        """Return the learning rate of a step, counted from 0."""
         return find_learning_rate(self.settings, step, num_steps=self.num_steps)
 
     def prepare(self, step: int, *, share: Share | None = None) -> float:
-        """Clip the gradients, get ready to change the weights, and return the norm before clipping.
+        """Clip the gradients, compute Muon's updates, and return the norm before clipping.
 
-        `share` adds up tensors over the processes that train together.
+        `share` sums tensors over the processes of the run.
         """
         norm = clip_gradients(self._parameters.values(), self.settings.max_gradient_norm)
         if not math.isfinite(norm):
@@ -79,7 +79,7 @@ class Optimizer:
         return norm
 
     def step(self, step: int) -> None:
-        """Change the weights and clear their gradients; `prepare` comes first."""
+        """Update the weights and clear their gradients; call `prepare` first."""
         for rule in self._rules:
             for group in rule.param_groups:
                 group["lr"] = self.learning_rate(step)
@@ -88,7 +88,7 @@ class Optimizer:
             parameter.grad = None
 
     def tensors(self) -> dict[str, Tensor]:
-        """Return all that the rules remember, by the names of the weights."""
+        """Return the optimizer state, by the names of the weights."""
         return {
             f"{name}|{key}": value
             for name, parameter in self._parameters.items()
@@ -98,9 +98,9 @@ class Optimizer:
         }
 
     def restore(self, tensors: Mapping[str, Tensor]) -> None:
-        """Take back what `tensors` returned."""
-        for place, value in tensors.items():
-            name, _, key = place.rpartition("|")
+        """Load what `tensors` returned."""
+        for full_name, value in tensors.items():
+            name, _, key = full_name.rpartition("|")
             parameter = self._parameters[name]
             rule = next(rule for rule in self._rules if _governs(rule, parameter))
             device = "cpu" if key == "step" else parameter.device
@@ -112,10 +112,11 @@ def _governs(rule: Rule, parameter: nn.Parameter) -> bool:
 
 
 class RowRule:
-    """A rule for sparse gradients; what it remembers of rows without one stands still.
+    """An optimizer for sparse gradients; the state of rows without a gradient does not change.
 
-    `begin` says what is remembered of a weight at first, `find_change` how far rows move at a rate
-    of 1. Torch has such rules too, but checks every sparse tensor anew or warns that it does not.
+    `begin` returns the initial state of a weight, `find_change` the update of rows at a learning
+    rate of 1. torch has such optimizers too, but they validate every sparse tensor again, or warn
+    that they don't.
     """
 
     def __init__(
@@ -133,7 +134,7 @@ class RowRule:
 
     @torch.no_grad()
     def step(self) -> None:
-        """Change the rows that have a gradient."""
+        """Update the rows that have a gradient."""
         for parameter in self.param_groups[0]["params"]:
             if parameter.grad is not None:
                 rows, gradient = parameter.grad.indices()[0], parameter.grad.values()
@@ -142,19 +143,19 @@ class RowRule:
 
 
 def begin_adagrad(weight: Tensor) -> dict[str, Tensor]:
-    """Return Adagrad's sums, which begin at 1."""
+    """Return Adagrad's sums of squares, which start at 1."""
     return {"sum": torch.ones_like(weight)}
 
 
 def change_by_adagrad(gradient: Tensor, rows: Tensor, kept: dict[str, Tensor]) -> Tensor:
-    """Follow Duchi et al. (2011)."""
+    """Return Adagrad's update (Duchi et al., 2011)."""
     total = kept["sum"][rows].addcmul_(gradient, gradient)
     kept["sum"][rows] = total
     return gradient / total.sqrt_().add_(ADAGRAD_EPSILON)
 
 
 def begin_adam(weight: Tensor) -> dict[str, Tensor]:
-    """Return Adam's count of steps and its moments."""
+    """Return Adam's step count and moments."""
     return {
         "step": torch.zeros((), dtype=torch.int64),
         "mean": torch.zeros_like(weight),
@@ -163,7 +164,7 @@ def begin_adam(weight: Tensor) -> dict[str, Tensor]:
 
 
 def change_by_adam(gradient: Tensor, rows: Tensor, kept: dict[str, Tensor]) -> Tensor:
-    """Follow Kingma and Ba (2015)."""
+    """Return Adam's update (Kingma and Ba, 2015)."""
     kept["step"] += 1
     step = int(kept["step"])
     mean = kept["mean"][rows].lerp_(gradient, 1 - ADAM_BETAS[0])
@@ -176,7 +177,7 @@ def change_by_adam(gradient: Tensor, rows: Tensor, kept: dict[str, Tensor]) -> T
 def _find_matrices(
     parameters: Mapping[str, nn.Parameter], settings: OptimizerSettings
 ) -> dict[str, nn.Parameter]:
-    """Return what Muon changes: large matrices that map vectors to vectors."""
+    """Return the weights that Muon updates: large matrices that map vectors to vectors."""
     if settings.name is not OptimizerName.MUON:
         return {}
     return {
@@ -187,7 +188,7 @@ def _find_matrices(
 
 
 def _is_table(name: str) -> bool:
-    """Return whether a weight is a table of vectors, of which a step uses some rows only."""
+    """Return whether a weight is an embedding table, of which a step uses only some rows."""
     return name.startswith("softmax.") or name.endswith("embedding.weight")
 
 
@@ -210,7 +211,7 @@ def _make_rules(
 
 
 def _make_adagrad(weights: Mapping[str, nn.Parameter]) -> torch.optim.Optimizer:
-    # Sums begin at 1, as in bilm-tf, so that the first steps are not the largest.
+    # Sums start at 1, as in bilm-tf, so that the first steps are not the largest.
     return torch.optim.Adagrad(
         list(weights.values()), initial_accumulator_value=1.0, eps=ADAGRAD_EPSILON, foreach=False
     )
@@ -235,7 +236,7 @@ def _make_adamw(
 
 @torch.no_grad()
 def clip_gradients(parameters: Iterable[nn.Parameter], max_norm: float) -> float:
-    """Shorten all gradients together to `max_norm` in place; return their norm before."""
+    """Clip the global gradient norm to `max_norm` in place; return the norm before clipping."""
     gradients = []
     for parameter in parameters:
         if parameter.grad is not None:
@@ -246,7 +247,7 @@ def clip_gradients(parameters: Iterable[nn.Parameter], max_norm: float) -> float
     if not values:
         return 0.0
     norms = torch.stack([torch.linalg.vector_norm(value) for value in values])
-    norm = float(torch.linalg.vector_norm(norms.cpu().double()))  # not every device has doubles
+    norm = float(torch.linalg.vector_norm(norms.cpu().double()))  # some devices have no float64
     if norm > max_norm:
         for value in values:
             value.mul_(max_norm / norm)

@@ -1,4 +1,4 @@
-"""How well a language model predicts a text: every token once in each direction, all words.
+"""Perplexity: predict every token of a text once in each direction, with the full softmax.
 
 Shapes: N predictions of one direction, D its output, V words.
 """
@@ -29,21 +29,21 @@ from elmore.text.vocabulary import BEGIN_WORD, END_WORD, UNKNOWN_WORD, number_en
 from elmore.weights.elmo_model import ElmoModel
 from elmore.weights.softmax_file import Softmax
 
-# Rows of a call of the softmax; fewer do not keep a processor busy.
+# Rows per softmax call; fewer would not keep the processor busy.
 ROWS_PER_CALL = 8192
 MAX_EXPONENT = 700.0  # exp overflows soon after
 
 
 @dataclass(frozen=True, kw_only=True)
 class LossTotals:
-    """What the predictions of a text cost; totals of parts of a text can be added."""
+    """The total loss on a text; totals can be added."""
 
     forward_lm: float = 0.0  # sum of -log p, in nats
     backward_lm: float = 0.0
-    num_predictions: int = 0  # of one direction: tokens, and a marker a sentence
-    num_characters: int = 0  # of the tokens, and a separator after each
+    num_predictions: int = 0  # in one direction: the tokens and one marker per sentence
+    num_characters: int = 0  # of the tokens, with one separator after each
     num_tokens: int = 0
-    num_unknown: int = 0  # tokens outside the vocabulary, predicted as one word
+    num_unknown: int = 0  # tokens outside the vocabulary, predicted as <UNK>
 
     def __add__(self, other: "LossTotals") -> "LossTotals":
         return LossTotals(
@@ -55,7 +55,7 @@ class LossTotals:
 
     @classmethod
     def from_numbers(cls, numbers: Sequence[float]) -> "LossTotals":
-        """Make totals of numbers in the order of the fields, as processes exchange them."""
+        """Make totals from numbers in the order of the fields, as exchanged between processes."""
         forward_lm, backward_lm, *counts = numbers
         names = [item.name for item in fields(cls)][2:]
         whole = {name: round(count) for name, count in zip(names, counts, strict=True)}
@@ -63,31 +63,31 @@ class LossTotals:
 
     @property
     def forward_perplexity(self) -> float:
-        """Of the forward LM."""
+        """Perplexity of the forward LM."""
         return _exp(self.forward_lm / self._check_predictions())
 
     @property
     def backward_perplexity(self) -> float:
-        """Of the backward LM."""
+        """Perplexity of the backward LM."""
         return _exp(self.backward_lm / self._check_predictions())
 
     @property
     def perplexity(self) -> float:
-        """Of both, from the mean of their losses."""
+        """Perplexity of both directions, from the mean of their losses."""
         return _exp(self._mean / self._check_predictions())
 
     @property
     def bits_per_character(self) -> float:
-        """The mean of both directions' losses; it does not depend on how text is cut into tokens.
+        """The mean loss of both directions in bits per character.
 
-        That is, as long as every token is in the vocabulary.
+        It does not depend on the tokenization, as long as every token is in the vocabulary.
         """
         self._check_predictions()
         return self._mean / math.log(2) / max(1, self.num_characters)
 
     @property
     def unknown_share(self) -> float:
-        """Which share of the tokens is outside the vocabulary."""
+        """The fraction of tokens outside the vocabulary."""
         return self.num_unknown / max(1, self.num_tokens)
 
     @property
@@ -96,7 +96,7 @@ class LossTotals:
 
     def _check_predictions(self) -> int:
         if not self.num_predictions:
-            raise DataError("there is no token to measure; give a text that has some")
+            raise DataError("the text has no tokens to measure; give a text that has some")
         return self.num_predictions
 
 
@@ -105,7 +105,7 @@ def _exp(loss: float) -> float:
 
 
 class WordIds:
-    """The words of a softmax and their ids; a token outside them has the id of `<UNK>`."""
+    """Maps tokens to the word ids of a softmax; unknown tokens get the id of `<UNK>`."""
 
     def __init__(self, words: Sequence[str]) -> None:
         self._ids: Mapping[str, int] = number_entries(words)
@@ -114,7 +114,7 @@ class WordIds:
         )
 
     def find(self, sentences: Iterable[Tokens]) -> Tensor:
-        """Return the ids of all symbols of some sentences, markers included."""
+        """Return the ids of all symbols of the sentences, including markers."""
         ids: list[int] = []
         for sentence in sentences:
             ids.append(self.begin)
@@ -128,7 +128,7 @@ class WordIds:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Predictions:
-    """What both directions predict in some sentences, and from what; sentence after sentence."""
+    """Outputs and targets of both directions, sentence after sentence."""
 
     forward_lm: Tensor  # (N, D) outputs at <S> w1 .. wn
     forward_targets: Tensor  # (N,) ids of w1 .. wn </S>
@@ -137,7 +137,7 @@ class Predictions:
 
 
 def pair_with_targets(batch: ReadBatch, words: WordIds) -> Predictions:
-    """Say which word each output has to predict: the next one, or for the backward LM the last."""
+    """Pair each output with its target: the next word, or for the backward LM the previous one."""
     outputs = batch.layers[-1]  # (N, 2D)
     ids = words.find(batch.sentences).to(outputs.device)
     lengths = torch.tensor(batch.lengths)
@@ -172,10 +172,10 @@ def measure_losses(
     tokens_per_batch: int = TOKENS_PER_BATCH,
     on_progress: Callable[[int], None] | None = None,
 ) -> LossTotals:
-    """Add up what it costs to predict documents, up to the one with which there are `max_tokens`.
+    """Return the total loss on documents; stop after the document that reaches `max_tokens`.
 
-    `initial_state`, of one sentence, takes the place of the model's own; `num_shared` and
-    `unknown_id` go to the softmax. `on_progress` hears how many tokens have been read.
+    `initial_state`, for one sentence, replaces the model's own; `num_shared` and `unknown_id` are
+    passed to the softmax. `on_progress` gets the number of predictions so far.
     """
     elmo.require_weights()
     reader = DocumentReader(
@@ -209,13 +209,15 @@ def _count_text(sentences: list[Tokens], ids: WordIds) -> LossTotals:
 
 
 class _LossSums:
-    """Sums of losses in double precision; rows wait until they are enough for the softmax."""
+    """Sums losses in double precision; collects rows until there are enough for a softmax call."""
 
     def __init__(self, softmax: Softmax, *, num_shared: int | None, unknown_id: int | None) -> None:
         self._losses: Callable[[Tensor, Tensor], Tensor] = softmax.losses
         if num_shared is not None:
             if not isinstance(softmax, WordSoftmax):
-                raise ConfigError("an adaptive softmax cannot leave words out; measure all of them")
+                raise ConfigError(
+                    "words cannot be left out of an adaptive softmax; measure all of them"
+                )
             self._losses = partial(softmax.losses, num_shared=num_shared, unknown_id=unknown_id)
         self._waiting: list[Predictions] = []
         self._num_rows = 0
@@ -228,7 +230,7 @@ class _LossSums:
             self._flush()
 
     def finish(self) -> tuple[float, float]:
-        """Return the sums of the forward and of the backward LM."""
+        """Return the sums of the forward and the backward LM."""
         self._flush()
         return self._sums[0], self._sums[1]
 

@@ -1,4 +1,4 @@
-"""Pretraining from beginning to end: a corpus and settings in, a model folder out."""
+"""Pretraining from start to finish: a corpus and settings in, a model folder out."""
 
 import os
 import time
@@ -28,7 +28,7 @@ from elmore.lm.run import CHECKPOINTS, RUN, LostProcessError, Run
 from elmore.lm.settings import PretrainSettings
 from elmore.weights.elmo_model import ElmoModel
 
-# Checking a corpus is worth showing if it takes longer.
+# Show the corpus check if it takes longer than this.
 SECONDS_BEFORE_STAGE = 2.0
 
 
@@ -42,9 +42,9 @@ def pretrain_model(
     device: str | torch.device = "cpu",
     make_parts: Callable[[Corpus], tuple[ElmoModel, Softmax]] | None = None,
 ) -> RunReport | None:
-    """Train in `folder`, going on with what is there; None in all but the first process.
+    """Train in `folder`, resuming a run found there; return None in all but the first process.
 
-    `make_parts` gives weights to begin with; without it they are drawn from the seed.
+    `make_parts` returns the initial weights; without it they are random, drawn from the seed.
     """
     folder = Path(folder)
     group = Group(device=read_device(device))
@@ -59,7 +59,7 @@ def pretrain_model(
         )
         group.check_alike({"configuration": _shared(settings), "corpus": opened.fingerprint})
         if make_parts is None:
-            # A mistake in the settings is to be found before anything is written.
+            # Find mistakes in the settings before anything is written.
             group.run_on_all(lambda: make_config(settings, opened))
         group.run_on_all(lambda: check_enough_text(opened, window=settings.training.window))
         group.run_on_all(lambda: _check_shards(opened, group, observer))
@@ -76,7 +76,7 @@ def pretrain_model(
         )
         if (overlap := find_overlap(opened, settings.training)) is not None:
             observer.on_message(f"note: {overlap}")
-        # Processes that torchrun restarts resume, as they would without the option.
+        # Processes restarted by torchrun resume, even with --restart.
         is_first_start = not any(group.add([float(count_restarts())]))
         run.begin(restart=restart and is_first_start)
         reason = run.train()
@@ -85,7 +85,7 @@ def pretrain_model(
             report = finish_run(run, reason=reason)
         group.close()
     except StoppedError as stop:
-        with suppress(RuntimeError):  # all stop after the same step, unless one is lost
+        with suppress(RuntimeError):  # all processes stop after the same step, unless one is lost
             group.close()
         if not group.is_first:
             end_in_silence(128 + stop.signal_number)
@@ -102,7 +102,7 @@ def pretrain_model(
 
 
 def _check_shards(corpus: Corpus, group: Group, observer: RunObserver) -> None:
-    """Find damage now, not after hours of training; the processes of a machine share the work."""
+    """Find damage now rather than after hours of training; a machine's processes share the work."""
     started = time.monotonic()
 
     def show(num_done: int, num_shards: int) -> None:
@@ -113,7 +113,7 @@ def _check_shards(corpus: Corpus, group: Group, observer: RunObserver) -> None:
 
 
 def _shared(settings: PretrainSettings) -> dict[str, Any]:
-    """Return the settings that all processes have to agree on."""
+    """Return the settings that must be the same in all processes."""
     values = settings.to_json()
     del values["run"]["threads"]  # machines may differ
     return values

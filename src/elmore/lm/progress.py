@@ -1,4 +1,4 @@
-"""The progress that checkpoints of a run keep, and what may change when it is resumed."""
+"""The progress stored in checkpoints, and which settings may change when a run is resumed."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields
@@ -14,45 +14,46 @@ from elmore.wording import count
 
 @dataclass(kw_only=True)
 class SavedProgress:
-    """Counted from the beginning of the run, whatever happened since."""
+    """Totals since the start of the run, including the time before it was resumed."""
 
     step: int = 0
     tokens: int = 0  # predicted, in one direction
     seconds: float = 0.0
-    loss: float = 0.0  # of both directions, added up since the last line of the metrics
+    loss: float = 0.0  # summed over both directions since the last line of the metrics
     loss_tokens: int = 0
     loss_seconds: float = 0.0  # `seconds` at the last line of the metrics
-    perplexity: float | None = None  # last measured on held-out text
+    perplexity: float | None = None  # the latest on held-out text
     best_perplexity: float | None = None
     best_step: int = 0
     measurements_since_best: int = 0
 
     def to_json(self) -> dict[str, Any]:
-        """Return what `from_json` reads."""
+        """Return what `from_json` takes."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> "SavedProgress":
-        """Read what a checkpoint kept."""
+        """Read the progress of a checkpoint."""
         names = {item.name for item in fields(cls)}
         if set(values) != names:
             raise DataError(
-                f"a checkpoint keeps {sorted(values)} of its progress where {sorted(names)} is "
-                "wanted; it is of another version of elmore"
+                f"the checkpoint's progress has the fields {sorted(values)}, expected "
+                f"{sorted(names)}; it was written by another version of elmore, use that version "
+                "or start over with --restart"
             )
         return cls(**values)
 
     @property
     def mean_loss(self) -> float:
-        """The loss a predicted token, of both directions together, since the last line."""
+        """The loss per predicted token since the last line, averaged over both directions."""
         return self.loss / (2 * self.loss_tokens) if self.loss_tokens else float("nan")
 
     def is_best(self, perplexity: float) -> bool:
-        """Tell whether a measurement is better than all before it."""
+        """Return whether a measurement is better than all earlier ones."""
         return self.best_perplexity is None or perplexity < self.best_perplexity
 
     def note_heldout(self, perplexity: float) -> None:
-        """Take note of a measurement."""
+        """Record a measurement."""
         self.perplexity = perplexity
         if self.is_best(perplexity):
             self.best_perplexity, self.best_step = perplexity, self.step
@@ -61,7 +62,7 @@ class SavedProgress:
             self.measurements_since_best += 1
 
 
-# What decides nothing but the rate of each step, and when the run ends.
+# Settings that affect only the learning rate of each step and the end of the run.
 COURSE = (
     "optimizer.learning_rate",
     "optimizer.warmup_steps",
@@ -81,17 +82,17 @@ def check_same_run(
     num_done: int,
     count_steps: Callable[[PretrainSettings], int],
 ) -> None:
-    """Refuse to resume a run with another corpus or other settings.
+    """Raise an error if a run is resumed with another corpus or other settings.
 
-    The length and the learning rates may change if that changes no step taken so far.
+    The number of steps and the learning rate may change if no completed step is affected.
     """
-    # Settings that are newer than the checkpoint have their defaults there.
+    # Settings that the checkpoint does not have yet get their defaults.
     settings_before = read_settings(kept["settings"])
     changes = find_changes(
         _what_matters(settings_before.to_json()), _what_matters(settings.to_json())
     )
     others = [changes[name] for name in changes if name not in COURSE]
-    # Other source weights are another reading of the same corpus: then the settings say why.
+    # Other source weights give the corpus another fingerprint; then report the settings instead.
     if kept["corpus"] != fingerprint and not others:
         others = ["another corpus"]
     if others:
@@ -99,8 +100,8 @@ def check_same_run(
     num_steps = count_steps(settings)
     if num_steps < num_done:
         raise ConfigError(
-            f"the run in {folder} has taken {count(num_done, 'step')} and would end after "
-            f"{num_steps:,}; set a later end (training.max_steps), or give another folder"
+            f"the run in {folder} has completed {count(num_done, 'step')}, but is set to end after "
+            f"{num_steps:,}; raise training.max_steps, or choose another folder"
         )
     is_same = is_same_course(
         settings_before.optimizer,
@@ -110,12 +111,12 @@ def check_same_run(
         num_done=num_done if changes else 0,
     )
     if changes and not is_same:
-        why = f"which changes the rates of the {count(num_done, 'step')} taken"
+        why = f"which changes the learning rates of the {count(num_done, 'step')} completed"
         raise ChangedJobError(folder, [*changes.values(), why])
 
 
 def _what_matters(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings that decide the weights."""
+    """Return the settings that the trained weights depend on."""
     others = {name: values for name, values in settings.items() if name != "run"}
     return {
         **others,

@@ -1,8 +1,8 @@
-"""The state that LSTMs have between sentences, from which a text without a past is read best.
+"""The rest state: an initial LSTM state for sentences without previous context.
 
-A biLM trained with its state carried on has never seen zeros in the middle of its training. The
-mean of its states at sentence ends is a start it knows better; but the mean of unlike texts is the
-state of none of them, so how far to go from zeros towards it is measured.
+A biLM trained with carried state hardly ever starts from zeros in training. The mean of its states
+at sentence ends is closer to what it has seen; but the mean over different texts may be typical of
+none of them, so the best scale between zeros and the mean is chosen by measurement.
 
 Shapes: L LSTM layers, D one direction, C cells.
 """
@@ -22,22 +22,22 @@ from elmore.model.state import BiLMState, repeat_state
 from elmore.read.documents import DocumentReader, take_documents, zero_state
 from elmore.text.batches import Document, Speller
 
-# How a text is predicted, by policy and initial state.
+# Measures the loss on a text, given a state policy and an initial state.
 MeasureFrom = Callable[[StatePolicy, BiLMState], LossTotals]
 
-# How far from zeros to the mean. Zeros are among them: on the text by which it is chosen, a rest
-# state does no harm.
+# Scales between zeros and the mean. They include 0, so a rest state never does harm on the text it
+# was chosen on.
 STRENGTHS = (1.0, 0.75, 0.5, 0.25, 0.0)
 
 
 @dataclass(frozen=True, kw_only=True)
 class StartReport:
-    """What predicting a text costs by what a sentence starts from."""
+    """The loss on a text, by the state that sentences start from."""
 
     zeros: LossTotals  # every sentence from zeros
     rest: LossTotals  # every sentence from the rest state
-    carried: LossTotals  # every sentence from the one before it, a document from the rest state
-    strength: float = 1.0  # how much of the mean state the rest state is
+    carried: LossTotals  # sentences from the one before, documents from the rest state
+    strength: float = 1.0  # the rest state is the mean state times this
 
 
 def compute_rest_state(
@@ -49,8 +49,8 @@ def compute_rest_state(
 ) -> tuple[Tensor, Tensor]:
     """Return the mean state at the ends of sentences, (2, L, D) and (2, L, C).
 
-    The forward LM has then read `</S>`, the backward LM `<S>`. Documents start from zeros, so that
-    the result does not depend on a state stored before.
+    There the forward LM has just read `</S>`, and the backward LM `<S>`. Documents start from
+    zeros, so that the result does not depend on a rest state stored earlier.
     """
     reader = DocumentReader(
         bilm, speller, policy=StatePolicy.DOCUMENT, initial_state=zero_state(bilm)
@@ -72,7 +72,7 @@ def compute_rest_state(
 
 @torch.no_grad()
 def store_rest_state(bilm: BiLM, hidden: Tensor, cell: Tensor) -> None:
-    """Let every sentence begin from this state; it is saved with the weights."""
+    """Make this the initial state of every sentence; it is saved with the weights."""
     for buffer, state in ((bilm.initial_hidden, hidden), (bilm.initial_cell, cell)):
         if buffer.shape != state.shape:
             raise ValueError(
@@ -82,7 +82,7 @@ def store_rest_state(bilm: BiLM, hidden: Tensor, cell: Tensor) -> None:
 
 
 def choose_strength(measure: MeasureFrom, mean: tuple[Tensor, Tensor]) -> float:
-    """Return how much of a mean state predicts sentences without a past best."""
+    """Return the scale of a mean state that predicts sentences without context best."""
 
     def predict_from(strength: float) -> float:
         start = repeat_state(mean[0] * strength, mean[1] * strength, 1)
@@ -98,7 +98,7 @@ def compare_starts(
     bilm: BiLM,
     rest: tuple[Tensor, Tensor],
 ) -> StartReport:
-    """Measure a text from cold starts, with zeros and with a rest state, and with state carried."""
+    """Measure the loss on a text from zeros, from a rest state, and with carried state."""
     resting = repeat_state(*rest, 1)
     return StartReport(
         zeros=measure(StatePolicy.RESET, zero_state(bilm)),

@@ -1,6 +1,6 @@
 """A training run: start or resume, train step by step, and write a model.
 
-A run folder has settings.json, metrics.jsonl, checkpoints/ and, at the end, model/.
+A run folder contains settings.json, metrics.jsonl, checkpoints/ and, at the end, model/.
 """
 
 import os
@@ -41,7 +41,7 @@ MADE_BY = "made_by"
 
 
 def _is_run_marker(path: Path) -> bool:
-    """Look into the settings: files called settings.json are common."""
+    """Check the content: files called settings.json are common."""
     try:
         return MADE_BY in read_json(path)
     except ModelError:
@@ -58,17 +58,15 @@ RUN = FolderKind(
 
 
 class LostProcessError(ElmoreError):
-    """Another process of the run has gone."""
+    """Another process of the run was lost."""
 
     def __init__(self, *, saved_step: int | None) -> None:
-        kept = "nothing is" if saved_step is None else f"all up to step {saved_step:,} is"
-        super().__init__(
-            f"another process of this run was lost; {kept} in a checkpoint; {resume_hint()}"
-        )
+        kept = "no checkpoint yet" if saved_step is None else f"checkpoint at step {saved_step:,}"
+        super().__init__(f"another process of this run was lost ({kept}); {resume_hint()}")
 
 
 class Run:
-    """A run in a folder: what is trained, its progress, and who follows it."""
+    """A run in a folder: its trainer, its progress and its observer."""
 
     def __init__(
         self,
@@ -93,7 +91,7 @@ class Run:
         self.heldout: list[Document] = sample_documents(
             corpus.heldout, max_tokens=settings.run.heldout_tokens
         )
-        self._lines: list[dict[str, Any]] = []  # what the metrics say of this step
+        self._lines: list[dict[str, Any]] = []  # the metrics of this step
         self._saved_step = -1
         self._saved_at = time.monotonic()
 
@@ -104,7 +102,7 @@ class Run:
         checkpoint = self.group.run_on_first(self._find_checkpoint)
         about = None if checkpoint is None else (checkpoint.step, checkpoint.progress)
         found = self.group.share(about)
-        # A resumed run may end at another step.
+        # A resumed run may have a different number of steps.
         self.group.run_on_first(self._write_settings)
         if found is None:
             self.trainer.load_weights(self.group.share_tensors(self.trainer.weights()))
@@ -118,15 +116,15 @@ class Run:
         self.observer.on_message(self._describe_start())
 
     def _describe_start(self) -> str:
-        """Return what the user should know about a run that was here before."""
+        """Return a message for the user about a resumed or finished run."""
         step, num_steps = self.progress.step, self.trainer.num_steps
         if step < num_steps and not self._has_lost_patience():
             return f"resuming at step {step:,} of {num_steps:,}"
         model = self.folder / MODEL
         outcome = (
-            f"its model is in {model} and is measured again"
+            f"its model is in {model}; measuring it again"
             if model.is_dir()
-            else f"its model is now written to {model}"
+            else f"writing its model to {model}"
         )
         return f"this run is finished ({step:,} of {count(num_steps, 'step')}); {outcome}"
 
@@ -135,7 +133,7 @@ class Run:
         with listening() as stop, self._open_metrics() as metrics:
             try:
                 return self._train(metrics, stop)
-            except RuntimeError:  # such as that other processes do not answer
+            except RuntimeError:  # for example, another process does not respond
                 if self.group.size > 1:
                     self._save_what_is_left()
                 raise
@@ -144,8 +142,8 @@ class Run:
         self._catch_up(metrics)
         while self.progress.step < self.trainer.num_steps and not self._has_lost_patience():
             started = time.perf_counter()
-            # Processes agree on when to stop and when to save: any may get a signal, the first
-            # watches the clock.
+            # Processes vote on when to stop and when to save: any of them may get a signal, and the
+            # first watches the clock.
             result = self.trainer.step([float(stop.signal is not None), float(self._is_save_due())])
             self._lines = []
             progress = self.progress
@@ -159,8 +157,8 @@ class Run:
             if progress.step % self.settings.run.log_steps == 0 or is_last:
                 self._log(metrics, result.learning_rate, result.gradient_norm)
             if result.votes[0]:
-                # A due measurement may take longer than whoever sent the signal will wait; it is
-                # made when the run resumes.
+                # A measurement that is due may take longer than the sender of the signal will wait;
+                # it is made when the run resumes.
                 self._stop(stop)
             if self._is_heldout_due():
                 self._measure(metrics)
@@ -183,7 +181,7 @@ class Run:
         raise StoppedError(step=self.progress.step, signal_number=int(stop.signal or SIGTERM))
 
     def save(self) -> None:
-        """Write a checkpoint, unless there is one of this step."""
+        """Write a checkpoint, unless this step already has one."""
         if self._saved_step != self.progress.step:
             self.group.run_on_first(self._write_checkpoint)
             self._saved_step = self.progress.step
@@ -191,9 +189,9 @@ class Run:
         self._saved_at = time.monotonic()
 
     def take_best(self) -> int:
-        """Return to the weights of the best measurement, where the run looked for it, and say when.
+        """Load the weights of the best measurement if `run.patience` is set; return their step.
 
-        Otherwise the weights stay those of the last step.
+        Otherwise keep the weights of the last step.
         """
         if self.settings.run.patience is not None:
             best = self.group.share_tensors(self.group.run_on_first(self._read_best) or {})
@@ -209,7 +207,7 @@ class Run:
         state: StatePolicy = StatePolicy.DOCUMENT,
         initial_state: BiLMState | None = None,
     ) -> LossTotals:
-        """Measure documents, each process a part of them."""
+        """Measure the loss on documents, divided among the processes."""
         trainer = self.trainer
         trainer.elmo.eval()
         totals = measure_losses(
@@ -244,7 +242,7 @@ class Run:
         return checkpoint
 
     def _catch_up(self, metrics: MetricsLog | None) -> None:
-        """Do what was due at the checkpoint's step, and was cut off by the loss of a process."""
+        """Finish what was due at the checkpoint's step but was cut off when a process was lost."""
         if metrics is not None:
             for line in self._lines:
                 metrics.write(line["kind"], **_without_kind(line))
@@ -288,10 +286,10 @@ class Run:
         progress.loss_seconds = progress.seconds
 
     def _write_line(self, metrics: MetricsLog | None, kind: str, **numbers: Any) -> None:
-        """Write to the metrics, and note it for a checkpoint of this step.
+        """Write to the metrics, and keep the line for a checkpoint of this step.
 
-        All processes know the numbers, and one that is left may write the checkpoint after the
-        first was lost on its way to the metrics.
+        All processes know the numbers. If the first is lost before it writes the line, another one
+        may still write the checkpoint.
         """
         progress = self.progress
         line = {"kind": kind, "step": progress.step, "tokens": progress.tokens, **numbers}
@@ -304,13 +302,14 @@ class Run:
         self.observer.on_stage("measuring held-out perplexity")
         totals = self.measure(self.heldout)
         progress = self.progress
-        # Written first, noted then: if a process is lost in between, it is measured once more.
+        # Write the weights before recording the result: if a process is lost in between, the
+        # measurement is repeated.
         if progress.is_best(totals.perplexity) and self.settings.run.patience is not None:
             self.group.run_on_first(self._write_best)
         progress.note_heldout(totals.perplexity)
         seconds = time.perf_counter() - started
         progress.seconds += seconds
-        progress.loss_seconds += seconds  # it does not count as time of the steps
+        progress.loss_seconds += seconds  # do not count this as training time
         result = HeldoutResult(
             step=progress.step,
             tokens=progress.tokens,
@@ -362,7 +361,7 @@ class Run:
         try:
             return load_tensors(best) if best.exists() else {}
         except DataError as error:
-            self.observer.on_message(f"{error}; the weights of the last step are taken")
+            self.observer.on_message(f"{error}; using the weights of the last step instead")
             return {}
 
     def _write_best(self) -> None:
@@ -370,7 +369,7 @@ class Run:
             save_tensors(temporary, self.trainer.weights())
 
     def _save_what_is_left(self) -> None:
-        """Write a checkpoint without the processes that are lost; the others may do so too."""
+        """Write a checkpoint after a process was lost; other processes may try the same."""
         if self.trainer.is_whole and self.progress.step not in self.checkpoints.steps():
             with suppress(DataError):  # another process is writing the same one
                 self._write_checkpoint()
@@ -381,7 +380,7 @@ def _without_kind(line: dict[str, Any]) -> dict[str, Any]:
 
 
 def set_threads(settings: PretrainSettings, group: Group) -> None:
-    """Share the cores among the processes of a machine; torchrun would give each one thread."""
+    """Divide the cores among a machine's processes; torchrun would give each a single thread."""
     if settings.run.threads is not None:
         torch.set_num_threads(settings.run.threads)
     elif group.num_local > 1:

@@ -1,10 +1,10 @@
-"""The course of the learning rate: up, level, down."""
+"""The learning rate schedule: linear warm-up, constant, linear decay."""
 
 from elmore.lm.settings import OptimizerSettings
 
 
 def find_learning_rate(settings: OptimizerSettings, step: int, *, num_steps: int) -> float:
-    """Return the rate of a step, counted from 0.
+    """Return the learning rate of a step, counted from 0.
 
     >>> settings = OptimizerSettings(
     ...     learning_rate=1.0, warmup_steps=2, decay_steps=4, final_share=0.0
@@ -30,7 +30,7 @@ def is_same_course(
     num_steps_now: int,
     num_done: int,
 ) -> bool:
-    """Tell whether the steps that were taken have the same rates by either settings."""
+    """Return whether both settings give the completed steps the same learning rates."""
     return all(
         find_learning_rate(before, step, num_steps=num_steps_before)
         == find_learning_rate(now, step, num_steps=num_steps_now)

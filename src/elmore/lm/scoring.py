@@ -1,4 +1,4 @@
-"""How likely sentences are, token by token, and which words fit a gap in one.
+"""Score sentences token by token, and find the words that fit a gap.
 
 Shapes: n tokens of a sentence, D the output of one direction, V words.
 """
@@ -25,12 +25,12 @@ WINDOW = 256
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SentenceScore:
-    """Natural logarithms of what each direction gives the symbols that it predicts."""
+    """Natural log-probabilities of the symbols that each direction predicts."""
 
     tokens: list[str]
     is_known: list[bool]  # False for a token outside the vocabulary, scored as <UNK>
-    forward_lm: list[float]  # n + 1 numbers: of w1 .. wn </S>, each after all before it
-    backward_lm: list[float]  # n + 1 numbers: of <S> w1 .. wn, each before all after it
+    forward_lm: list[float]  # n + 1 numbers: w1 .. wn </S>, each given all symbols before it
+    backward_lm: list[float]  # n + 1 numbers: <S> w1 .. wn, each given all symbols after it
 
     @property
     def forward_total(self) -> float:
@@ -39,27 +39,27 @@ class SentenceScore:
 
     @property
     def backward_total(self) -> float:
-        """The backward LM's."""
+        """The backward LM's log-probability of the sentence."""
         return sum(self.backward_lm)
 
     @property
     def mean_total(self) -> float:
-        """The mean of both, which is not a log-probability but ranks like one."""
+        """The mean of both directions: not a log-probability, but good for ranking."""
         return (self.forward_total + self.backward_total) / 2
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GapFilling:
-    """A word in the gap."""
+    """A candidate word for the gap."""
 
     word: str
     forward_lm: float  # log-probability of the whole sentence with it
     backward_lm: float
-    probability: float  # among the words that were tried
+    probability: float  # among the candidates
 
     @property
     def mean(self) -> float:
-        """What fillings are ranked by."""
+        """The score that candidates are ranked by."""
         return (self.forward_lm + self.backward_lm) / 2
 
 
@@ -105,15 +105,14 @@ def fill_gap(
     top: int = 10,
     num_candidates: int = 50,
 ) -> list[GapFilling]:
-    """Return the `top` words for the one gap `___`, the best first.
+    """Return the `top` words for the one gap `___`, best first.
 
-    Candidates are the words that both contexts expect more than any text does:
-    log p(w | left) + log p(w | right) - log p(w). They are then tried in the sentence, and ranked
-    by what both directions think of the whole of it.
+    Candidates are the words with the highest log p(w | left) + log p(w | right) - log p(w). Each is
+    then put into the sentence, and they are ranked by both directions' score of that sentence.
     """
     for name, number in (("top", top), ("num_candidates", num_candidates)):
         if number < 1:
-            raise ConfigError(f"{name} is {number}; give a whole number from 1")
+            raise ConfigError(f"{name} is {number}; expected a whole number of at least 1")
     gap = check_gap(tokens)
     candidates = _find_candidates(language_model, tokens, gap=gap, number=max(top, num_candidates))
     tried = [[*tokens[:gap], word, *tokens[gap + 1 :]] for word in candidates]
@@ -134,12 +133,12 @@ def fill_gap(
 
 
 def check_gap(tokens: Tokens) -> int:
-    """Return where the one gap is."""
-    gaps = [place for place, token in enumerate(tokens) if token == GAP]
+    """Return the position of the one gap."""
+    gaps = [position for position, token in enumerate(tokens) if token == GAP]
     if len(gaps) != 1:
         raise DataError(
-            f"the sentence has {len(gaps)} gaps, wanted is one; write the gap as {GAP}, with "
-            "spaces around it"
+            f"expected exactly one gap, found {len(gaps)}; write the gap as {GAP}, with spaces "
+            "around it"
         )
     return gaps[0]
 
@@ -147,19 +146,19 @@ def check_gap(tokens: Tokens) -> int:
 def _find_candidates(
     language_model: LanguageModel, tokens: Tokens, *, gap: int, number: int
 ) -> list[str]:
-    """Return the words that fit best by what stands on either side of the gap."""
-    # What stands in the gap itself is read by neither of the two outputs.
+    """Return the words that fit the context on both sides of the gap best."""
+    # Neither of the two outputs has read the gap itself.
     (batch,) = _make_reader(language_model).read([[tokens]])
     outputs = batch.layers[-1]
     dim = outputs.shape[1] // 2
-    place = gap + 1  # among the symbols
-    sides = torch.stack([outputs[place - 1, :dim], outputs[place + 1, dim:]])
+    position = gap + 1  # after the start marker
+    sides = torch.stack([outputs[position - 1, :dim], outputs[position + 1, dim:]])
     scores = _weigh(language_model, sides)
     excluded = {BEGIN_WORD, END_WORD, UNKNOWN_WORD, GAP, ""}
     is_word = torch.tensor([word not in excluded for word in language_model.words])
     scores = scores.masked_fill(~is_word, -torch.inf)
     best = scores.topk(min(number, int(is_word.sum()))).indices.tolist()
-    return [language_model.words[place] for place in best]
+    return [language_model.words[index] for index in best]
 
 
 @torch.no_grad()

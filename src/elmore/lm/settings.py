@@ -1,4 +1,4 @@
-"""Every setting of a training run: read from TOML, changed by `--set`, kept beside the run."""
+"""Every setting of a training run: read from TOML, changed by `--set`, saved with the run."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -25,32 +25,32 @@ MAX_WEIGHT = 1000
 
 
 class SoftmaxKind(StrEnum):
-    """How the next word's probability is trained."""
+    """Which softmax the next word is predicted with."""
 
     AUTO = "auto"
-    """Full for a vocabulary that the negatives would cover, else sampled."""
+    """Full if the vocabulary is no larger than the number of negatives, otherwise sampled."""
     SAMPLED = "sampled"
     FULL = "full"
     ADAPTIVE = "adaptive"
 
 
 class OptimizerName(StrEnum):
-    """Which rule changes the weights."""
+    """Which optimizer updates the weights."""
 
     ADAGRAD = "adagrad"
     ADAMW = "adamw"
     MUON = "muon"
-    """For large matrices; AdamW for the rest."""
+    """Muon for large matrices, AdamW for the rest."""
 
 
 class TrainingPrecision(StrEnum):
-    """What products are computed in; weights are kept in single precision."""
+    """Precision of matrix products; weights stay in single precision."""
 
     F32 = "f32"
     BF16 = "bf16"
 
 
-# Adagrad's are bilm-tf's. docs/performance.md compares the two.
+# Adagrad's are those of bilm-tf. docs/performance.md compares the two.
 OPTIMIZER_DEFAULTS: dict[OptimizerName, dict[str, Any]] = {
     OptimizerName.ADAGRAD: {"learning_rate": 0.2, "warmup_steps": 0, "final_share": 1.0},
     OptimizerName.ADAMW: {"learning_rate": 0.002, "warmup_steps": 100, "final_share": 0.1},
@@ -66,37 +66,35 @@ class SoftmaxSettings:
     num_negatives: int = 8192
 
     def __post_init__(self) -> None:
-        """Take strings from TOML, and refuse what cannot be."""
+        """Convert strings from TOML, and validate."""
         object.__setattr__(self, "kind", read_choice("softmax.kind", self.kind, SoftmaxKind))
         check_range("softmax.num_negatives", self.num_negatives, 1, 1 << 24)
 
 
 @dataclass(frozen=True, kw_only=True)
 class OptimizerSettings:
-    """How gradients change the weights.
+    """The optimizer and its learning rate.
 
-    Where the rate or its course is not given, it is the usual one of the rule.
+    The learning rate and its schedule default to `OPTIMIZER_DEFAULTS`.
     """
 
     name: OptimizerName = OptimizerName.ADAMW
     learning_rate: float = None  # type: ignore[assignment]
     warmup_steps: int = None  # type: ignore[assignment]
-    """Steps in which the rate rises from nothing to `learning_rate`; a quarter of all at most."""
+    """Steps of linear warm-up to `learning_rate`; at most a quarter of all steps."""
     final_share: float = None  # type: ignore[assignment]
-    """What is left of the rate at the end, after a straight way down; 1 keeps it."""
+    """Fraction of the peak learning rate left at the end; 1 keeps it constant."""
     decay_steps: int | None = None
-    """The last steps, in which the rate falls, from the second of them on.
-
-    Without it: all after the warm-up."""
+    """Length of the linear decay at the end of the run; by default, all steps after the warm-up."""
     weight_decay: float = 0.0
-    """Of AdamW and Muon; the softmax and biases have none."""
+    """For AdamW and Muon; not applied to the softmax and biases."""
     muon_min_side: int = 128
-    """Muon changes matrices whose sides are both at least this; AdamW changes the rest."""
+    """Muon updates matrices with at least this many rows and columns; AdamW updates the rest."""
     max_gradient_norm: float = 10.0
-    """All gradients together are shortened to this."""
+    """Clip the global gradient norm to this."""
 
     def __post_init__(self) -> None:
-        """Take strings from TOML, and refuse what cannot be."""
+        """Convert strings from TOML, and validate."""
         object.__setattr__(self, "name", read_choice("optimizer.name", self.name, OptimizerName))
         for name, value in OPTIMIZER_DEFAULTS[self.name].items():
             if getattr(self, name) is None:
@@ -118,25 +116,25 @@ class OptimizerSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingSettings:
-    """What is read, in which portions, how often."""
+    """What each step reads, and how long the run is."""
 
     rows: int = 128
-    """Streams of text read side by side, by all processes together."""
+    """Streams of text read in parallel: the batch size, over all processes."""
     window: int = 20
-    """Symbols of each row a step; gradients go no further back, states do."""
+    """Symbols per row and step: gradients are truncated at its start, LSTM state carries over."""
     num_epochs: float = 10.0
     max_steps: int | None = None
-    """End earlier, after this many steps."""
+    """Stop after this many steps, even if `num_epochs` would take more."""
     dropout: float = 0.1
     accumulation: int = 1
-    """Parts that the rows of a step are read in, one after another, to save memory."""
+    """Gradient accumulation: split the rows of a step into this many parts, to save memory."""
     precision: TrainingPrecision = TrainingPrecision.F32
     seed: int = 1
     weights: Mapping[str, int] = field(default_factory=dict)
-    """How often each source of the corpus is read per epoch, by file name or pattern; else once."""
+    """How often each source is read per epoch, by file name or pattern; the others once."""
 
     def __post_init__(self) -> None:
-        """Take strings from TOML, and refuse what cannot be."""
+        """Convert strings from TOML, and validate."""
         if not isinstance(self.weights, Mapping):
             raise ConfigError(
                 f"training.weights is {self.weights!r:.60}; give a table of names and whole numbers"
@@ -155,39 +153,40 @@ class TrainingSettings:
         check_number("training.dropout", self.dropout, least=0, most=0.99)
         if self.rows % self.accumulation:
             raise ConfigError(
-                f"training.rows = {self.rows} cannot be read in {self.accumulation} equal parts; "
-                "make rows a multiple of accumulation"
+                f"training.rows = {self.rows} cannot be split into {self.accumulation} equal "
+                "parts; make rows a multiple of accumulation"
             )
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunSettings:
-    """How the run is watched and kept; may differ when it is resumed, and changes no step.
+    """Checkpoints, logging and evaluation; these may change when a run is resumed.
 
-    Held-out measurements and patience decide when a run ends, and which weights it keeps.
+    None of them affects a training step. Held-out evaluations and patience decide when a run ends
+    and which weights it keeps.
     """
 
     checkpoint_minutes: float = 10.0
     checkpoint_steps: int | None = None
-    """Checkpoints at every so many steps too."""
+    """Also write a checkpoint every this many steps."""
     keep_checkpoints: int = 2
     log_steps: int = 10
     heldout_steps: int = 500
-    """Held-out perplexity every so many steps."""
+    """Measure held-out perplexity every this many steps."""
     heldout_tokens: int = 20_000
-    """Tokens it is measured on, from the beginnings of all held-out documents."""
+    """How many tokens to measure it on, from the beginnings of all held-out documents."""
     final_tokens: int = 200_000
-    """The same for the last measurement of a run."""
+    """The same for the final measurement of a run."""
     patience: int | None = None
-    """Stop after this many measurements without a better one, and keep the best weights."""
+    """Stop after this many measurements without improvement, and keep the best weights."""
     rest_tokens: int = 50_000
-    """Text that the rest state is computed from; 0 leaves zeros."""
+    """How many tokens the rest state is computed from; 0 leaves it at zero."""
     tensorboard: bool = False
     threads: int | None = None
-    """CPU threads a process; without it, torch's choice, shared by the processes of a machine."""
+    """CPU threads per process; by default torch's choice, divided among a machine's processes."""
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be."""
+        """Validate."""
         check_positive("run.checkpoint_minutes", self.checkpoint_minutes)
         for name in (
             "keep_checkpoints",
@@ -205,7 +204,7 @@ class RunSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class PretrainSettings:
-    """A whole run. `model` is what `ModelConfig` reads, less what the corpus decides."""
+    """All settings of a run; `model` is a `ModelConfig` without the sizes taken from the corpus."""
 
     model: Mapping[str, Any]
     softmax: SoftmaxSettings = field(default_factory=SoftmaxSettings)
@@ -214,7 +213,7 @@ class PretrainSettings:
     run: RunSettings = field(default_factory=RunSettings)
 
     def to_json(self) -> dict[str, Any]:
-        """Return what `read_settings` reads."""
+        """Return what `read_settings` takes."""
         return json.loads(json.dumps(asdict(self)))
 
 
@@ -227,7 +226,7 @@ SECTIONS = {
 
 
 def load_settings(path: Path, changes: Sequence[str] = ()) -> PretrainSettings:
-    """Read a TOML file and then each `section.setting=value` of `changes`."""
+    """Read a TOML file and apply each `section.setting=value` of `changes`."""
     values = read_toml(path)
     for change in changes:
         apply_change(values, change)
@@ -239,7 +238,7 @@ def load_settings(path: Path, changes: Sequence[str] = ()) -> PretrainSettings:
 
 
 def read_settings(values: Mapping[str, Any]) -> PretrainSettings:
-    """Check settings as TOML or JSON gives them."""
+    """Validate settings parsed from TOML or JSON."""
     check_sections(values, PretrainSettings)
     model = values.get("model")
     if not isinstance(model, Mapping) or "lstm" not in model:

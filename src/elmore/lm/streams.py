@@ -1,8 +1,9 @@
-"""Cut a corpus into rows that are read side by side, a window at a time.
+"""Cut a corpus into rows that are read in parallel, one window per step.
 
-The symbols of all sentences stand in one circle. Row r begins at a sentence near r / R of the way
-and reads on, window after window, with its state carried; after an epoch it has come to where the
-next row began. So a step number is a position in the training, and training can start anywhere.
+The symbols of all sentences form a circle. Row r starts at a sentence near r / R of the way around
+and reads one window after another, with its LSTM state carried over; after an epoch it has reached
+the start of the next row. So the step number alone determines what is read, and training can resume
+at any step.
 
 Shapes: R rows in all, B rows of a window, T symbols, U distinct tokens.
 """
@@ -21,11 +22,11 @@ Ids = NDArray[np.int64]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TrainingWindow:
-    """What both directions read and predict in one step, step by step: the forward LM first."""
+    """What both directions read and predict in one step; the forward LM comes first."""
 
     tokens: list[str]  # U distinct tokens, without the markers
-    positions: Ids  # (2, T, B) what is read: 0 and 1 the markers, then the tokens
-    targets: Ids  # (2, T, B) word ids of what comes next
+    positions: Ids  # (2, T, B) inputs: 0 and 1 are the markers, then come the tokens
+    targets: Ids  # (2, T, B) word ids of the next symbols
     is_predicted: NDArray[np.bool_]  # (T, B) False at a sentence's last symbol, in either direction
 
 
@@ -43,11 +44,11 @@ class Streams:
 
     @property
     def steps_per_epoch(self) -> int:
-        """Steps until the rows together have read the whole part."""
+        """Steps in which the rows together read the whole part once."""
         return max(1, round(self.part.num_symbols / (self.num_rows * self.window)))
 
     def read(self, step: int, *, first_row: int = 0, num_rows: int | None = None) -> TrainingWindow:
-        """Return the window of some of the rows at a step, counted from 0."""
+        """Return the window of a range of rows at a step, counted from 0."""
         rows = slice(first_row, None if num_rows is None else first_row + num_rows)
         offsets = np.arange(self.window + 1)[:, None] + step * self.window  # (T + 1, 1)
         forward = (self._starts[rows] + offsets) % self.part.num_symbols  # (T + 1, B)
@@ -56,7 +57,7 @@ class Streams:
         backward = begin + end - 1 - forward
         found = self.part.look_up(np.stack([forward, backward]))
         tokens, positions = _keep_read(found.tokens, found.positions[:, :-1])
-        # In either direction the next symbol of a row is the one to predict, within a sentence.
+        # In both directions the target is the next symbol of the row, within the sentence.
         return TrainingWindow(
             tokens=tokens,
             positions=positions,
@@ -66,7 +67,7 @@ class Streams:
 
 
 def _keep_read(tokens: list[str], positions: Ids) -> tuple[list[str], Ids]:
-    """Leave out tokens that are predicted but not read."""
+    """Drop tokens that are only targets, never inputs."""
     is_read = np.zeros(NUM_MARKERS + len(tokens), dtype=np.bool_)
     is_read[positions] = True
     is_read[:NUM_MARKERS] = True

@@ -1,4 +1,4 @@
-"""One step of training after another, and all that has to be kept of it.
+"""Run training steps, and save and restore everything they depend on.
 
 Shapes: R rows of all processes, L layers, D one direction, C cells.
 """
@@ -25,17 +25,17 @@ from elmore.weights.elmo_model import ElmoModel
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StepResult:
-    """What a step of all processes together gave."""
+    """The result of a step, over all processes."""
 
     total_loss: float  # of both directions
     num_predictions: int  # of one direction
     gradient_norm: float
     learning_rate: float
-    votes: list[float]  # sums over the processes of what each had to say
+    votes: list[float]  # the votes of the processes, summed
 
 
 class Trainer:
-    """A model in training: its weights, its optimizer, and where its rows stand."""
+    """A model in training: its weights, its optimizer and the LSTM states of its rows."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class Trainer:
         self.streams = Streams(corpus.train, num_rows=training.rows, window=training.window)
         self.num_steps = count_steps(settings, self.streams)
         self.num_done = 0
-        self.is_whole = True  # weights, optimizer and state are all of the same step
+        self.is_whole = True  # weights, optimizer and LSTM states belong to the same step
         self.state = detach_rows(elmo.bilm.initial_state(training.rows))
         uses_bf16 = training.precision is TrainingPrecision.BF16
         sampler = (
@@ -63,7 +63,7 @@ class Trainer:
             if isinstance(softmax, AdaptiveSoftmax)
             else choose_sampler(settings.softmax, num_words=len(corpus.vocabulary))
         )
-        # The kernels compute in single precision alone.
+        # The kernels only compute in single precision.
         self._objective = Objective(
             WindowReader(elmo.bilm, uses_kernel=not uses_bf16),
             softmax,
@@ -89,7 +89,7 @@ class Trainer:
         )
 
     def step(self, votes: list[float]) -> StepResult:
-        """Take the next step; `votes` are numbers that processes want to know the sums of."""
+        """Run the next step; `votes` are summed over the processes along the way."""
         step = self.num_done
         rows = self._num_own_rows
         num_parts = self.settings.training.accumulation
@@ -113,8 +113,8 @@ class Trainer:
             total += loss.total.item()
             num_predictions += loss.num_predictions
             states.append(loss.state)
-        # All that other processes are needed for comes before the weights change: if one of them
-        # is lost, this one still has a whole step, the last.
+        # All communication happens before the weights change: if another process is lost, this one
+        # still has a consistent state, that of the last step.
         if self._gradient_sum is not None:
             self._gradient_sum.finish()
         self.group.add_sparse(self._sparse)
@@ -135,19 +135,19 @@ class Trainer:
         )
 
     def weights(self) -> dict[str, Tensor]:
-        """Return what is learned, by name."""
+        """Return the trained weights by name."""
         return {
             **prefixed("bilm.", self.elmo.bilm.state_dict()),
             **prefixed("softmax.", self.softmax.state_dict()),
         }
 
     def load_weights(self, tensors: Mapping[str, Tensor]) -> None:
-        """Take weights that `weights` returned."""
+        """Load weights that `weights` returned."""
         load_into(self.elmo.bilm, without_prefix("bilm.", tensors))
         load_into(self.softmax, without_prefix("softmax.", tensors))
 
     def tensors(self) -> dict[str, Tensor]:
-        """Return all that the next step depends on, beside its number."""
+        """Return everything that the next step depends on, except its number."""
         return {
             **self.weights(),
             **prefixed("optimizer.", self._optimizer.tensors()),
@@ -156,7 +156,7 @@ class Trainer:
         }
 
     def restore(self, tensors: Mapping[str, Tensor], *, num_done: int) -> None:
-        """Go on from what `tensors` returned after a number of steps."""
+        """Resume after `num_done` steps with what `tensors` returned then."""
         self.load_weights(tensors)
         self._optimizer.restore(without_prefix("optimizer.", tensors))
         kept = BiLMState(hidden=tensors["state.hidden"], cell=tensors["state.cell"])
@@ -165,8 +165,8 @@ class Trainer:
 
     @property
     def _scale(self) -> float:
-        # A row's losses are added over the window and averaged over rows and directions, as in
-        # bilm-tf; gradients of parts and processes are added up.
+        # Losses are summed over the window and averaged over rows and directions, as in bilm-tf;
+        # gradients are summed over parts and processes.
         return 0.5 / self.settings.training.rows
 
     def _gather(self, state: BiLMState) -> BiLMState:
@@ -177,13 +177,13 @@ class Trainer:
 
 
 def count_steps(settings: PretrainSettings, streams: Streams) -> int:
-    """Return how many steps a run has."""
+    """Return the number of steps of a run."""
     by_epochs = max(1, round(settings.training.num_epochs * streams.steps_per_epoch))
     return min(by_epochs, settings.training.max_steps or by_epochs)
 
 
 def detach_rows(state: BiLMState) -> BiLMState:
-    """Give each row a state of its own in memory."""
+    """Copy a state, so that each row has its own memory."""
     return BiLMState(
         hidden=state.hidden.detach().clone().contiguous(),
         cell=state.cell.detach().clone().contiguous(),

@@ -22,9 +22,10 @@ import torch
 
 from benchmarks.sentences import Sentences, load_sentences
 from benchmarks.timing import Contestant, take_turns
+from elmore.config import VECTORS, Precision
 from elmore.embed.embedder import Embedder, load
 from elmore.embed.layer_cache import LayerCache
-from elmore.embed.layer_source import LayerPrecision, LayerSource, LiveLayers
+from elmore.embed.layer_source import LayerSource, LiveLayers
 
 LIVE = "live"
 
@@ -33,7 +34,7 @@ LIVE = "live"
 class Written:
     """Files of one precision."""
 
-    precision: LayerPrecision
+    precision: Precision
     seconds: float  # to write one, the median
     num_bytes: int
 
@@ -66,7 +67,7 @@ def write_files(
 ) -> list[Written]:
     """Write files of either precision, by turns; the last ones stay."""
     embedder.embed(sentences[:100], layers="all")  # threads start, tokens' vectors are kept
-    seconds: dict[LayerPrecision, list[float]] = {each: [] for each in LayerPrecision}
+    seconds: dict[Precision, list[float]] = {each: [] for each in VECTORS}
     for _ in range(repeats):
         for precision, times in seconds.items():
             for path in (folder / precision).glob("*.layers"):
@@ -85,7 +86,7 @@ def write_files(
 
 
 def open_file(
-    embedder: Embedder, sentences: Sentences, folder: Path, precision: LayerPrecision
+    embedder: Embedder, sentences: Sentences, folder: Path, precision: Precision
 ) -> LayerSource:
     return LayerCache(folder / precision).open(
         lambda: embedder,
@@ -98,8 +99,7 @@ def open_file(
 
 def open_files(embedder: Embedder, sentences: Sentences, folder: Path) -> dict[str, LayerSource]:
     return {
-        str(precision): open_file(embedder, sentences, folder, precision)
-        for precision in LayerPrecision
+        str(precision): open_file(embedder, sentences, folder, precision) for precision in VECTORS
     }
 
 

@@ -187,7 +187,7 @@ def test_neighbors_reads_a_file(tmp_path):
 
 def test_old_names_of_settings_still_work(corpus, tmp_path):
     (tmp_path / "small.toml").write_text(SMALL_MODEL)
-    with pytest.warns(DeprecationWarning, match="config= is now called settings="):
+    with pytest.warns(FutureWarning, match="config= is now called settings="):
         report = elmore.pretrain(
             corpus,
             tmp_path / "run",

@@ -2,9 +2,20 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any
 
+import numpy as np
 import pytest
+import torch
 
-from elmore.config import ADDED_LATER, CharacterConfig, LSTMConfig, ModelConfig, StatePolicy
+from elmore.config import (
+    ADDED_LATER,
+    VECTORS,
+    CharacterConfig,
+    LSTMConfig,
+    ModelConfig,
+    Precision,
+    StatePolicy,
+    read_precision,
+)
 from elmore.errors import ConfigError
 from elmore.settings import check_number, check_positive, check_share, read_section
 from tests import tiny
@@ -165,3 +176,24 @@ def test_numbers_out_of_bounds_are_named_with_their_bounds(check, good, bad, wan
 def test_widths_follow_from_the_parts():
     config = tiny.word_and_char_config()
     assert (config.token_dim, config.num_mixed_layers, config.vector_dim) == (9, 3, 10)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [("f16", "f16"), (Precision.F32, "f32"), (np.float16, "f16"), (np.dtype("float32"), "f32"),
+     (torch.float16, "f16")],
+)  # fmt: skip
+def test_a_number_format_has_one_spelling_and_types_are_understood(value, expected):
+    assert read_precision("dtype", value, VECTORS) is Precision(expected)
+
+
+@pytest.mark.parametrize(("value", "expected"), [("float32", "f32"), ("half", "f16")])
+def test_other_spellings_of_number_formats_work_with_a_notice(value, expected):
+    with pytest.warns(FutureWarning, match=f"dtype '{value}' is now spelled '{expected}'"):
+        assert read_precision("dtype", value, VECTORS) is Precision(expected)
+
+
+@pytest.mark.parametrize("value", ["int8", "bfloat16", "f64", None, 16, {}])
+def test_a_format_that_a_use_does_not_have_is_refused(value):
+    with pytest.raises(ConfigError, match=r"dtype is .*; choose one of: f32, f16$"):
+        read_precision("dtype", value, VECTORS)

@@ -397,7 +397,7 @@ def _read_settings(
     if config is not None:
         warnings.warn(
             "config= is now called settings=, and settings= is now called changes=",
-            DeprecationWarning,
+            FutureWarning,
             stacklevel=3,
         )
         changes = {**(settings if isinstance(settings, Mapping) else {}), **(changes or {})}

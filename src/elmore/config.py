@@ -1,6 +1,7 @@
 """The config of a model: frozen dataclasses, validated on creation, saved as JSON."""
 
-from collections.abc import Mapping
+import warnings
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from enum import StrEnum
 from typing import Any
@@ -35,19 +36,48 @@ class Units(StrEnum):
 
 
 class Precision(StrEnum):
-    """Precision of the weights in memory. Only f32 reproduces published models exactly."""
+    """A number format, of weights or of vectors."""
 
     F32 = "f32"
+    """The only one that reproduces published models exactly."""
+    F16 = "f16"
     BF16 = "bf16"
     INT8 = "int8"
 
 
-class Store(StrEnum):
-    """Precision of the weights on disk; they are always loaded as float32."""
+# The formats that there are for each use.
+WEIGHTS_IN_MEMORY = (Precision.F32, Precision.BF16, Precision.INT8)
+WEIGHTS_ON_DISK = (Precision.F32, Precision.F16, Precision.BF16)
+TRAINING = (Precision.F32, Precision.BF16)  # of products; weights are kept in f32
+VECTORS = (Precision.F32, Precision.F16)  # in vector files and stored layers
 
-    F32 = "f32"
-    F16 = "f16"
-    BF16 = "bf16"
+# Names that earlier versions used, or that other libraries use.
+OTHER_SPELLINGS = {
+    "float32": Precision.F32,
+    "fp32": Precision.F32,
+    "float16": Precision.F16,
+    "fp16": Precision.F16,
+    "half": Precision.F16,
+    "bfloat16": Precision.BF16,
+}
+
+
+def read_precision(name: str, value: Any, allowed: Sequence[Precision]) -> Precision:
+    """Return a format from its name, in this or another spelling, if it is one of `allowed`.
+
+    >>> read_precision("dtype", "f16", VECTORS)
+    <Precision.F16: 'f16'>
+    """
+    text = str(getattr(value, "__name__", value)).removeprefix("torch.")  # of numpy's, of torch's
+    found = OTHER_SPELLINGS.get(text)
+    if found in allowed and isinstance(value, str):
+        warnings.warn(
+            f"{name} {value!r} is now spelled {str(found)!r}", FutureWarning, stacklevel=3
+        )
+    for precision in allowed:
+        if precision in (text, found):
+            return precision
+    raise ConfigError(f"{name} is {value!r:.60}; choose one of: {', '.join(allowed)}")
 
 
 class StatePolicy(StrEnum):

@@ -5,7 +5,7 @@ import h5py
 import pytest
 
 import elmore
-from elmore.config import About, Store
+from elmore.config import WEIGHTS_ON_DISK, About
 from elmore.lm.language_model import load_language_model
 from elmore.weights.elmo_model import ElmoModel
 from elmore.weights.loading import load_model
@@ -75,7 +75,7 @@ def predicting(folder):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("store", list(Store))
+@pytest.mark.parametrize("store", list(WEIGHTS_ON_DISK))
 def test_the_softmax_goes_along_in_every_store(store, predicting, elmore_command):
     result = elmore_command("convert", "lm", "--out", "new", "--store", store, "--json")
     assert result.err == ""
@@ -224,7 +224,7 @@ def test_what_was_assumed_about_a_model_is_said(folder, elmore_command):
 def test_info_without_a_name_is_of_the_model_that_comes_with_elmore(elmore_command):
     facts = elmore_command("info", "--json").json
     assert facts["hash"] == load_model().fingerprint()
-    assert facts["stored"] in list(Store)
+    assert facts["stored"] in list(WEIGHTS_ON_DISK)
 
 
 def test_info_of_an_untrained_model_says_so(folder, elmore_command):

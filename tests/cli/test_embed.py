@@ -81,10 +81,22 @@ def test_reads_standard_input_and_prints_json_lines(folder, elmore_command):
 
 def test_reports_as_json(folder, elmore_command):
     result = elmore_command(
-        *("embed", "sentences.txt", "--tokenized", "--dtype", "float16", "--compress"),
+        *("embed", "sentences.txt", "--tokenized", "--dtype", "f16", "--compress"),
         *("--out", "v.parquet", "--json"),
     )
     assert (result.json["num_sentences"], result.json["dtype"]) == (3, "float16")
+
+
+def test_earlier_spellings_of_number_formats_work_with_a_note(folder, elmore_command):
+    command = ("embed", "sentences.txt", "--tokenized", "--out", "v.npz")
+    result = elmore_command(*command, "--dtype", "float16")
+    assert result.status == 0
+    assert result.err.startswith("note: float16 is now spelled f16\n")
+    assert read_header("v.npz").dtype == "float16"
+    for options in (("--dtype", "int8"), ("--precision", "f16"), ("--dtype", "many")):
+        result = elmore_command(*command, *options)
+        assert result.status == 2
+        assert f"'{options[1]}' is not one of f32, " in result.err
 
 
 def test_bilm_tf_weights_are_used_as_they_are(folder, elmore_command):

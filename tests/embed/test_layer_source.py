@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from elmore.embed.embedder import Embedder
-from elmore.embed.layer_source import LayerPrecision, LiveLayers, pad_layers, round_layers
+from elmore.embed.layer_source import LiveLayers, find_dtype, pad_layers, round_layers
 from elmore.errors import ConfigError, DataError, ModelError
 from tests import tiny
 
@@ -42,7 +42,7 @@ def test_half_precision_is_what_is_seen_unless_told_otherwise():
 
 def test_bytes_are_those_that_other_machines_read():
     for precision, stored in (("f16", b"\x00\x3c"), ("f32", b"\x00\x00\x80\x3f")):
-        assert np.ones(1, LayerPrecision(precision).dtype).tobytes() == stored
+        assert np.ones(1, find_dtype(precision)).tobytes() == stored
 
 
 def test_sentences_around_it_change_nothing():
@@ -95,7 +95,7 @@ def test_what_is_no_number_is_refused_in_any_precision(precision, number):
 
 
 def test_text_and_unknown_precisions_are_refused():
-    with pytest.raises(ConfigError, match="precision is 'f8'; choose one of: f16, f32"):
+    with pytest.raises(ConfigError, match="precision is 'f8'; choose one of: f32, f16"):
         LiveLayers(Embedder(tiny.model()), "f8")
     with pytest.raises(DataError, match="expected a list of tokens"):
         LiveLayers(Embedder(tiny.model())).find(["a bad cafe"])

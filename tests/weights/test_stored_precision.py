@@ -148,7 +148,7 @@ def test_a_bilm_that_does_not_fit_leaves_the_old_model_and_softmax_whole(tmp_pat
 # Mistakes.
 
 
-@pytest.mark.parametrize("store", ["f8", "float16", "", None, 16])
+@pytest.mark.parametrize("store", ["f8", "int8", "", None, 16])
 def test_an_unknown_store_is_refused_before_anything_is_written(store, tmp_path):
     model = make_language_model()
     for save in (model.save, model.elmo.save_pretrained):

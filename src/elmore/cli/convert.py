@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from elmore.cli import options
-from elmore.config import Store
+from elmore.config import WEIGHTS_ON_DISK, Precision
 from elmore.errors import ModelError
 
 
@@ -36,9 +36,14 @@ def convert(
     ],
     to: Annotated[Target, typer.Option(help="Format to write.")] = Target.ELMORE,
     store: Annotated[
-        Store,
-        typer.Option(help="f16, bf16: weights in half the bytes, rounded to 11 and 8 bits."),
-    ] = Store.F32,
+        str,
+        options.make_precision_option(
+            "--store",
+            allowed=WEIGHTS_ON_DISK,
+            help="Format of the stored weights. f16 and bf16 need half the space and round to 11 "
+            "and 8 bits.",
+        ),
+    ] = "f32",
     no_softmax: Annotated[
         bool,
         typer.Option("--no-softmax", help="Leave out the softmax: to embed, but not to predict."),
@@ -81,7 +86,7 @@ def convert(
     from elmore.weights.model_folder import check_target  # noqa: PLC0415
     from elmore.weights.softmax_file import has_softmax, remove_softmax  # noqa: PLC0415
 
-    if to is Target.BILM_TF and store is not Store.F32:
+    if to is Target.BILM_TF and store != Precision.F32:
         raise typer.BadParameter(f"bilm-tf has no {store}; --store is of elmore's own folder")
     if to is Target.ELMORE:
         check_target(out)

@@ -4,7 +4,6 @@ import json
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict
-from enum import StrEnum
 from itertools import tee
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,19 +12,12 @@ import typer
 
 from elmore.cli import options
 from elmore.cli.display import EmbedProgress, report_interrupt
-from elmore.config import Precision, StatePolicy
+from elmore.config import VECTORS, StatePolicy
 from elmore.text.language import Language
 from elmore.text.line_sentences import NumberedSentence
 
 if TYPE_CHECKING:
     from elmore.embed.embedder import Embedder
-
-
-class DType(StrEnum):
-    """Numbers in a vector file."""
-
-    FLOAT32 = "float32"
-    FLOAT16 = "float16"
 
 
 def embed(
@@ -45,14 +37,21 @@ def embed(
     tokenized: options.Tokenized = False,
     form: options.Form = None,
     language: options.LanguageOption = Language.EN,
-    dtype: Annotated[DType, typer.Option(help="Numbers in the file.")] = DType.FLOAT32,
+    dtype: Annotated[
+        str,
+        options.make_precision_option(
+            "--dtype",
+            allowed=VECTORS,
+            help="Format of the numbers in the file. f16 needs half the space.",
+        ),
+    ] = "f32",
     compress: Annotated[bool, typer.Option("--compress", help="Make the file smaller.")] = False,
     restart: options.Restart = False,
     options_path: options.Options = None,
     token_embeddings: options.TokenEmbeddings = None,
     vocabulary: options.Vocabulary = None,
     device: options.Device = "cpu",
-    precision: options.PrecisionOption = Precision.F32,
+    precision: options.PrecisionOption = "f32",
     tokens_per_batch: options.TokensPerBatch = 2048,
     max_sentence_tokens: options.MaxSentenceTokens = 10_000,
     as_json: options.Json = False,
@@ -67,7 +66,7 @@ def embed(
 
         elmore embed sentences.txt --model model/ --tokenized --layers all --out vectors.h5
 
-        elmore embed corpus.conllu --model model/ --layers top --dtype float16 --out vectors.parquet
+        elmore embed corpus.conllu --model model/ --layers top --dtype f16 --out vectors.parquet
 
         echo "The bank of the river." | elmore embed - > vectors.jsonl
     """
@@ -103,7 +102,7 @@ def embed(
             sentences,
             out,
             layers=layers,
-            dtype=str(dtype),
+            dtype=dtype,
             compress=compress,
             restart=restart,
             on_progress=progress.set_done,

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from elmore.cli import options
-from elmore.config import Precision
 from elmore.text.files import TextForm
 from elmore.text.language import Language
 from elmore.text.line_sentences import split_tokenized
@@ -40,7 +39,7 @@ def neighbors(
     token_embeddings: options.TokenEmbeddings = None,
     vocabulary: options.Vocabulary = None,
     device: options.Device = "cpu",
-    precision: options.PrecisionOption = Precision.F32,
+    precision: options.PrecisionOption = "f32",
     as_json: options.Json = False,
 ) -> None:
     """Find the contexts in which a word is used most alike.

@@ -1,14 +1,14 @@
 """Options that several verbs share, worded once."""
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 import typer
 
-from elmore.config import Precision, StatePolicy
+from elmore.config import OTHER_SPELLINGS, WEIGHTS_IN_MEMORY, Precision, StatePolicy
 from elmore.errors import DataError
 from elmore.files import atomic
 from elmore.text.files import TextForm, find_files, read_text
@@ -18,6 +18,21 @@ from elmore.text.line_sentences import NumberedSentence
 if TYPE_CHECKING:
     from elmore.embed.embedder import Embedder
     from elmore.weights.elmo_model import ElmoModel
+
+
+def make_precision_option(*names: str, allowed: Sequence[Precision], help: str) -> Any:  # noqa: A002
+    """Return an option for a number format; earlier spellings still work."""
+
+    def parse(value: str) -> str:
+        now = OTHER_SPELLINGS.get(value, value)
+        if now not in allowed:
+            raise typer.BadParameter(f"{value!r:.60} is not one of {', '.join(allowed)}")
+        if now != value:
+            print(f"note: {value} is now spelled {now}", file=sys.stderr)
+        return str(now)
+
+    return typer.Option(*names, parser=parse, metavar=f"[{'|'.join(allowed)}]", help=help)
+
 
 Text = Annotated[
     str, typer.Argument(help="Text file (.gz, .xz, .bz2, .zst too), or - for standard input.")
@@ -88,9 +103,10 @@ Layers = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for a program to read.")]
 Device = Annotated[str, typer.Option(help="Where to compute: cpu, cuda, mps, ...")]
 PrecisionOption = Annotated[
-    Precision,
-    typer.Option(
+    str,
+    make_precision_option(
         "--precision",
+        allowed=WEIGHTS_IN_MEMORY,
         help="f32: exact. bf16, int8: half and a quarter of the memory, faster on most CPUs, "
         "vectors about 0.4 % and 2 % off.",
     ),

@@ -12,7 +12,6 @@ import typer
 
 from elmore.cli import options
 from elmore.cli.display import show_status
-from elmore.config import Precision
 from elmore.errors import DataError
 
 if TYPE_CHECKING:
@@ -46,7 +45,7 @@ def probe_senses_command(
     token_embeddings: options.TokenEmbeddings = None,
     vocabulary: options.Vocabulary = None,
     device: options.Device = "cpu",
-    precision: options.PrecisionOption = Precision.F32,
+    precision: options.PrecisionOption = "f32",
     as_json: options.Json = False,
 ) -> None:
     """Tell word senses by the nearest mean vector, layer by layer; F1 in percent.

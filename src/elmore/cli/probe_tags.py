@@ -9,7 +9,6 @@ import typer
 
 from elmore.cli import options
 from elmore.cli.display import show_status
-from elmore.config import Precision
 
 if TYPE_CHECKING:
     from elmore.probes.layer_views import TagScore
@@ -43,7 +42,7 @@ def probe_tags_command(
     token_embeddings: options.TokenEmbeddings = None,
     vocabulary: options.Vocabulary = None,
     device: options.Device = "cpu",
-    precision: options.PrecisionOption = Precision.F32,
+    precision: options.PrecisionOption = "f32",
     as_json: options.Json = False,
 ) -> None:
     """Measure what a linear classifier can tell of tags from each layer's vectors alone.

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Self, overload
 import numpy as np
 import torch
 
-from elmore.config import Precision, StatePolicy, Store
+from elmore.config import WEIGHTS_IN_MEMORY, Precision, StatePolicy, read_precision
 from elmore.embed.layer_choice import AVERAGE, Array, LayerChoice, Layers, Output
 from elmore.embed.progress import show_progress
 from elmore.errors import ConfigError, ModelError
@@ -120,8 +120,6 @@ class Embedder:
             raise ConfigError(f"state is {state!r}; choose one of: {', '.join(StatePolicy)}")
         if language not in list(Language):
             raise ConfigError(f"language is {language!r}; choose one of: {', '.join(Language)}")
-        if precision not in list(Precision):
-            raise ConfigError(f"precision is {precision!r}; choose one of: {', '.join(Precision)}")
         _check_size("tokens_per_batch", tokens_per_batch, least=1)
         _check_size("max_sentence_tokens", max_sentence_tokens, least=1)
         _check_size("cache_size", cache_size, least=0)
@@ -129,7 +127,7 @@ class Embedder:
         self.state = StatePolicy(state)
         self.language = Language(language)
         self.layers = layers
-        self.precision = Precision(precision)
+        self.precision = read_precision("precision", precision, WEIGHTS_IN_MEMORY)
         self.choose_layers(layers)  # report an invalid choice now, not at the first sentence
         self.max_sentence_tokens = max_sentence_tokens
         self._bilm = freeze(model.bilm, precision=self.precision)
@@ -339,7 +337,7 @@ class Embedder:
             self._language_model = LanguageModel.load(path).to(self.device)
         return self._language_model
 
-    def save(self, folder: str | Path, *, store: Store | str = Store.F32) -> None:
+    def save(self, folder: str | Path, *, store: Precision | str = Precision.F32) -> None:
         """Write a model folder, with the LM head if there is one."""
         from elmore.lm.language_model import NoSoftmaxError  # noqa: PLC0415
 

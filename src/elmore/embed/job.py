@@ -14,11 +14,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from elmore.config import StatePolicy
+from elmore.config import VECTORS, Precision, StatePolicy, read_precision
 from elmore.embed.chunks import ChunkFolder, digest_tokens
 from elmore.embed.embedder import Embedder
 from elmore.embed.layer_choice import Layers
 from elmore.embed.vector_file import (
+    DTYPES,
     SentenceVectors,
     VectorHeader,
     check_vector_path,
@@ -61,7 +62,7 @@ def embed_to_file(
     *,
     form: TextForm | str | None = None,
     layers: Layers | None = None,
-    dtype: str = "float32",
+    dtype: Precision | str = Precision.F32,
     compress: bool = False,
     restart: bool = False,
     on_progress: Callable[[int, int], None] | None = None,
@@ -72,6 +73,8 @@ def embed_to_file(
     "tokenized", "lines" or "conllu": docs/reference/text.md), or sentences as `embed` takes them.
     The vector file records the line that each sentence starts on, or its position in the list, from
     1.
+
+    `dtype` is the format of the numbers, "f32" or "f16".
 
     If the call is interrupted, repeat it to resume: finished parts wait in `<out>.partial/`.
     `restart` deletes them. `on_progress` is called with the sentences and tokens done so far.
@@ -152,7 +155,7 @@ def _parse(
 
 
 def describe_vectors(
-    embedder: Embedder, *, layers: Layers | None, dtype: str = "float32"
+    embedder: Embedder, *, layers: Layers | None, dtype: Precision | str = Precision.F32
 ) -> VectorHeader:
     """Return what a vector file says of how it was made."""
     choice = embedder.choose_layers(layers)
@@ -161,7 +164,7 @@ def describe_vectors(
         model_hash=embedder.model.fingerprint(),
         state=str(embedder.state),
         layers=str(choice),
-        dtype=dtype,
+        dtype=DTYPES[read_precision("dtype", dtype, VECTORS)],
         num_layers=choice.num_kept,
         vector_dim=embedder.vector_dim,
         precision=str(embedder.precision),

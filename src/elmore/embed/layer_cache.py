@@ -20,7 +20,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from elmore.config import Precision
+from elmore.config import VECTORS, Precision, read_precision
 from elmore.embed.embedder import Embedder
 from elmore.embed.layer_choice import ALL
 from elmore.embed.layer_file import (
@@ -33,11 +33,11 @@ from elmore.embed.layer_file import (
     digest_sentence,
     map_file,
 )
-from elmore.embed.layer_source import LayerPrecision, LiveLayers, pad_layers
+from elmore.embed.layer_source import LiveLayers, pad_layers
 from elmore.errors import DataError, ModelError
 from elmore.files.atomic import explaining_write_errors, hold_lock
 from elmore.files.example_store import ExampleStore
-from elmore.settings import check_range, read_choice
+from elmore.settings import check_range
 
 MAX_BYTES = 20_000_000_000
 WAIT_SECONDS = 0.5
@@ -66,7 +66,7 @@ class LayerCache:
         *,
         fingerprint: str,
         weights: Precision = Precision.F32,
-        precision: LayerPrecision | str = LayerPrecision.F16,
+        precision: Precision | str = Precision.F16,
         device: str | torch.device = "cpu",
         on_progress: Say = lambda _text: None,
     ) -> "CachedLayers":
@@ -77,7 +77,7 @@ class LayerCache:
         the last bits, so each has files of its own. Sentences are read once; of each distinct one
         16 bytes are kept in memory, and the text in a temporary file.
         """
-        precision = LayerPrecision(read_choice("precision", precision, LayerPrecision))
+        precision = read_precision("precision", precision, VECTORS)
         digests: set[bytes] = set()
         distinct = ExampleStore(_pass_distinct(sentences, digests), count_tokens=len)
         device_type = torch.device(device).type
@@ -309,7 +309,7 @@ def _pass_fitting(
 
 
 def _load_live(
-    load: Callable[[], Embedder], fingerprint: str, weights: Precision, precision: LayerPrecision
+    load: Callable[[], Embedder], fingerprint: str, weights: Precision, precision: Precision
 ) -> LiveLayers:
     embedder = load()
     if (embedder.model.fingerprint(), embedder.precision) != (fingerprint, weights):

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elmore.embed.chunks import digest_tokens
-from elmore.embed.layer_source import LayerPrecision, LiveLayers, Rounded, round_layers
+from elmore.embed.layer_source import LiveLayers, Rounded, find_dtype, round_layers
 from elmore.errors import DataError
 from elmore.text.batches import refuse_string
 
@@ -52,7 +52,7 @@ class LayerFile:
         self.whole_bytes: int = about["whole_bytes"]
         """The size of the file if it held all sentences."""
         self.is_whole: bool = about["is_whole"]
-        self._dtype = LayerPrecision(about["precision"]).dtype
+        self._dtype = find_dtype(about["precision"])
         self._index: dict[str, NDArray[Any]] = {}
         offset = about["index_start"]
         for name, kind in INDEX_COLUMNS:
@@ -183,4 +183,4 @@ def digest_sentence(tokens: Sequence[str]) -> bytes:
 def count_token_bytes(source: LiveLayers) -> int:
     """Return the bytes per token on disk; only half of layer 0, which is [x; x], is stored."""
     num_values = source.num_layers * source.layer_dim - source.layer_dim // 2
-    return num_values * source.precision.dtype.itemsize
+    return num_values * find_dtype(source.precision).itemsize

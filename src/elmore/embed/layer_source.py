@@ -4,7 +4,6 @@ Shapes: L layers, B sentences, T tokens in the longest, D both directions of a l
 """
 
 from collections.abc import Sequence
-from enum import StrEnum
 from typing import Any, Protocol
 
 import numpy as np
@@ -12,26 +11,20 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from elmore.config import StatePolicy
+from elmore.config import VECTORS, Precision, StatePolicy, read_precision
 from elmore.embed.embedder import Embedder
 from elmore.errors import ConfigError, ModelError
-from elmore.settings import read_choice
 from elmore.text.batches import refuse_string
 
 Rounded = NDArray[Any]  # float16 or float32
 
 
-class LayerPrecision(StrEnum):
-    """The precision of the layers that a task gets, whether stored or just computed."""
+def find_dtype(precision: Precision | str) -> np.dtype[Any]:
+    """Return the type of layers on disk, little-endian on every machine.
 
-    F16 = "f16"
-    """Half the disk space and about three digits; dropout adds far more noise than that."""
-    F32 = "f32"
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """The type on disk, little-endian on every machine."""
-        return np.dtype("<f2" if self is LayerPrecision.F16 else "<f4")
+    f16 needs half the space and keeps three digits; dropout adds far more noise than rounding.
+    """
+    return np.dtype({Precision.F16: "<f2", Precision.F32: "<f4"}[Precision(precision)])
 
 
 class LayerSource(Protocol):
@@ -56,16 +49,14 @@ class LiveLayers:
     same kernel computed both.
     """
 
-    def __init__(
-        self, embedder: Embedder, precision: LayerPrecision | str = LayerPrecision.F16
-    ) -> None:
+    def __init__(self, embedder: Embedder, precision: Precision | str = Precision.F16) -> None:
         if embedder.state is not StatePolicy.RESET:
             raise ConfigError(
                 f"an embedder for tasks needs state 'reset', but this one has '{embedder.state}': "
                 "a sentence must always have the same layers; load it with state='reset'"
             )
         self.embedder = embedder
-        self.precision = LayerPrecision(read_choice("precision", precision, LayerPrecision))
+        self.precision = read_precision("precision", precision, VECTORS)
 
     @property
     def num_layers(self) -> int:
@@ -94,14 +85,14 @@ class LiveLayers:
         return [computed[tuple(sentence)] for sentence in sentences]
 
 
-def round_layers(layers: NDArray[np.float32], precision: LayerPrecision) -> Rounded:
+def round_layers(layers: NDArray[np.float32], precision: Precision) -> Rounded:
     """Round layers to the precision that a task gets; raise an error if a number overflows.
 
     The largest number in half precision is 65504. Trained biLMs stay far below it. Clipping larger
     numbers silently would give wrong vectors without anyone noticing.
     """
     with np.errstate(over="ignore"):
-        rounded = layers.astype(precision.dtype)
+        rounded = layers.astype(find_dtype(precision))
     if not np.isfinite(rounded).all():
         if not np.isfinite(layers).all():
             raise ModelError(
@@ -110,7 +101,7 @@ def round_layers(layers: NDArray[np.float32], precision: LayerPrecision) -> Roun
             )
         raise ModelError(
             f"the biLM gives {np.abs(layers).max():g} for a token, but half precision ends at "
-            f"65504; store its layers as '{LayerPrecision.F32}' instead of '{precision}'"
+            f"65504; store its layers as '{Precision.F32}' instead of '{precision}'"
         )
     return rounded
 

@@ -13,10 +13,13 @@ from typing import Any, Protocol, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from elmore.config import Precision
 from elmore.errors import DataError
 from elmore.files.atomic import replace_file, resolve_target
 
 FORMAT = 1
+# numpy's names of the formats, as headers have them.
+DTYPES = {Precision.F32: "float32", Precision.F16: "float16"}
 
 # Modules, not functions: h5py and pyarrow are slow to import, so only import them when needed.
 FORMATS = {
@@ -58,14 +61,14 @@ class VectorHeader:
     model_hash: str
     state: str
     layers: str
-    dtype: str  # "float32" or "float16"
+    dtype: str  # numpy's name: "float32" or "float16"
     num_layers: int | None  # None: one vector per token
     vector_dim: int
     precision: str = "f32"  # of the weights; older files without this entry have f32
     kernel: str | None = None  # that computed it: avx2, ..., torch; None in older files
 
     def __post_init__(self) -> None:
-        if self.dtype not in ("float32", "float16"):
+        if self.dtype not in DTYPES.values():
             raise DataError(f"unknown dtype {self.dtype!r} for vectors; choose float32 or float16")
 
     def vectors_shape(self, num_tokens: int) -> tuple[int, ...]:
@@ -193,7 +196,7 @@ def _conform(sentence: SentenceVectors, *, number: int, header: VectorHeader) ->
             vectors = np.ascontiguousarray(sentence.vectors, dtype=header.dtype)
     except FloatingPointError:
         raise DataError(
-            f"sentence {number} has values too large for {header.dtype}; write float32"
+            f"sentence {number} has values too large for {header.dtype}; write f32"
         ) from None
     return replace(sentence, vectors=vectors)
 

@@ -7,6 +7,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from elmore.config import TRAINING, Precision, read_precision
 from elmore.errors import ConfigError
 from elmore.settings import (
     CONFIGS,
@@ -41,13 +42,6 @@ class OptimizerName(StrEnum):
     ADAMW = "adamw"
     MUON = "muon"
     """Muon for large matrices, AdamW for the rest."""
-
-
-class TrainingPrecision(StrEnum):
-    """Precision of matrix products; weights stay in single precision."""
-
-    F32 = "f32"
-    BF16 = "bf16"
 
 
 # Adagrad's are those of bilm-tf. docs/performance.md compares the two.
@@ -128,7 +122,7 @@ class TrainingSettings:
     dropout: float = 0.1
     accumulation: int = 1
     """Gradient accumulation: split the rows of a step into this many parts, to save memory."""
-    precision: TrainingPrecision = TrainingPrecision.F32
+    precision: Precision = Precision.F32
     seed: int = 1
     weights: Mapping[str, int] = field(default_factory=dict)
     """How often each source is read per epoch, by file name or pattern; the others once."""
@@ -141,7 +135,7 @@ class TrainingSettings:
             )
         for name, weight in self.weights.items():
             check_range(f"training.weights.{name}", weight, 0, MAX_WEIGHT)
-        precision = read_choice("training.precision", self.precision, TrainingPrecision)
+        precision = read_precision("training.precision", self.precision, TRAINING)
         object.__setattr__(self, "precision", precision)
         check_range("training.rows", self.rows, 1, 1 << 20)
         check_range("training.window", self.window, 1, 10_000)

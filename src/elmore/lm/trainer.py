@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from torch import Tensor, nn
 
+from elmore.config import Precision
 from elmore.corpus.corpus import Corpus
 from elmore.jobs.checkpoint import load_into, prefixed, without_prefix
 from elmore.lm.distributed import Group
@@ -15,7 +16,7 @@ from elmore.lm.gradient_sum import GradientSum
 from elmore.lm.network import Softmax
 from elmore.lm.objective import Objective, choose_sampler
 from elmore.lm.optimizers import Optimizer
-from elmore.lm.settings import PretrainSettings, TrainingPrecision
+from elmore.lm.settings import PretrainSettings
 from elmore.lm.streams import Streams
 from elmore.model.adaptive_softmax import AdaptiveSoftmax
 from elmore.model.state import BiLMState, join
@@ -57,7 +58,7 @@ class Trainer:
         self.num_done = 0
         self.is_whole = True  # weights, optimizer and LSTM states belong to the same step
         self.state = detach_rows(elmo.bilm.initial_state(training.rows))
-        uses_bf16 = training.precision is TrainingPrecision.BF16
+        uses_bf16 = training.precision is Precision.BF16
         sampler = (
             None
             if isinstance(softmax, AdaptiveSoftmax)

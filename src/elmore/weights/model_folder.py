@@ -15,11 +15,10 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from elmore.config import ModelConfig, Store, Units
+from elmore.config import WEIGHTS_ON_DISK, ModelConfig, Precision, Units, read_precision
 from elmore.errors import ConfigError, ModelError
 from elmore.files.atomic import make_folder, refuse_broken_links, replace_file, write_json
 from elmore.files.untrusted import check_file, read_json
-from elmore.settings import read_choice
 from elmore.text.vocabulary import write_entries
 from elmore.weights.entry_files import check_entries, read_list
 from elmore.weights.hub import HUB_ID, fetch
@@ -35,7 +34,11 @@ FILES = CONFIG, WEIGHTS, WORDS, CHARACTERS, CARD = (
 # The header of the largest network that a config can describe is a fifth of this.
 MAX_HEADER_BYTES = 1 << 20
 FLOAT_TYPES = ("F16", "BF16", "F32", "F64")
-STORES = {Store.F32: torch.float32, Store.F16: torch.float16, Store.BF16: torch.bfloat16}
+STORES = {
+    Precision.F32: torch.float32,
+    Precision.F16: torch.float16,
+    Precision.BF16: torch.bfloat16,
+}
 
 
 def find_folder(source: str | Path, **hub_options: Any) -> Path:
@@ -96,7 +99,8 @@ def write_folder(
     weights = (tensor for name, tensor in stored.items() if not name.startswith("initial_"))
     write_card(folder / CARD, config, num_weights=sum(tensor.numel() for tensor in weights))
     # Left out for f32, so that f32 folders are the same as before this setting existed.
-    settings = config.to_json() | ({} if store == "f32" else {"store": store})
+    chosen = read_precision("store", store, WEIGHTS_ON_DISK)
+    settings = config.to_json() | ({} if chosen is Precision.F32 else {"store": str(chosen)})
     with replace_file(folder / CONFIG) as temporary:
         write_json(temporary, settings)
 
@@ -126,18 +130,18 @@ def _is_ours(folder: Path) -> bool:
 
 def round_tensors(tensors: Mapping[str, Tensor], *, store: str, file: str) -> dict[str, Tensor]:
     """Convert weights to the types they are stored in; refuse numbers that would overflow."""
-    chosen = Store(read_choice("store", store, Store))
+    chosen = read_precision("store", store, WEIGHTS_ON_DISK)
     stored = {}
     for name, tensor in tensors.items():
         # Biases, shares and the rest state stay f32: they are a few percent of a model, and a
         # softmax's bias is a logarithm near -10, which f16 would round by 0.004 and bf16 by 0.03.
         is_small = tensor.ndim < 2 or name.startswith("initial_")
-        kept = Store.F32 if is_small else chosen
+        kept = Precision.F32 if is_small else chosen
         plain = tensor.detach().cpu()
         stored[name] = plain.to(STORES[kept]).contiguous()
         is_lost = stored[name].isinf() & plain.isfinite()
         if bool(is_lost.any()):
-            remedy = {Store.F16: "store it as bf16", Store.BF16: "store it as f32"}
+            remedy = {Precision.F16: "store it as bf16", Precision.BF16: "store it as f32"}
             raise ModelError(
                 f"{file}: weight {name!r} has the number {plain[is_lost][0]:g}, but the largest "
                 f"{kept} is {torch.finfo(STORES[kept]).max:g}; "
@@ -173,7 +177,7 @@ def _read_config(path: Path) -> ModelConfig:
         raise ModelError(f"{path} has no 'lstm'; it is not the config.json of an elmore model")
     try:
         # `store` is for people: each weight in the file has its own type.
-        read_choice("store", settings.pop("store", Store.F32), Store)
+        read_precision("store", settings.pop("store", Precision.F32), WEIGHTS_ON_DISK)
         return ModelConfig.from_json(settings)
     except ConfigError as error:
         raise ModelError(f"{path}: {error!s:.300}") from error

@@ -7,7 +7,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from elmore.embed.layer_source import LayerPrecision
+from elmore.config import VECTORS, Precision, read_precision
 from elmore.errors import ConfigError
 from elmore.settings import (
     CONFIGS,
@@ -107,7 +107,7 @@ class ElmoSettings:
     """L2 penalty on the mix weights (lambda in the paper): 1 keeps the layers nearly equally
     weighted, 0 does not constrain them."""
     dropout: float = 0.5
-    precision: LayerPrecision = LayerPrecision.F16
+    precision: Precision = Precision.F16
     """Of the layers, whether cached on disk or computed on the fly."""
     training: ElmoTraining = ElmoTraining.FROZEN
     learning_rate: float = 0.0001
@@ -125,11 +125,12 @@ class ElmoSettings:
         for name, kind in (
             ("where", ElmoPlace),
             ("layers", LayerUse),
-            ("precision", LayerPrecision),
             ("training", ElmoTraining),
         ):
             choice = read_choice(f"elmo.{name}", getattr(self, name), kind)
             object.__setattr__(self, name, choice)
+        precision = read_precision("elmo.precision", self.precision, VECTORS)
+        object.__setattr__(self, "precision", precision)
         check_share("elmo.dropout", self.dropout)
         for name in ("penalty", "unfreeze_epochs", "finetune_epochs"):
             check_number(f"elmo.{name}", getattr(self, name), least=0.0)

@@ -61,7 +61,8 @@ def check_out(path: Path) -> None:
     """
     refuse_broken_links(path.parent)
     with explaining_write_errors(path):
-        existing = next(folder for folder in path.parents if folder.exists())
+        # "." has no parents.
+        existing = next((folder for folder in path.parents if folder.exists()), Path())
         if not existing.is_dir():
             raise DataError(f"cannot write {path}: {existing} is not a folder; write elsewhere")
         missing = [folder for folder in path.parents[1:] if not folder.exists()]

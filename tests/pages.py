@@ -87,6 +87,7 @@ def write_sample_files(folder: Path) -> None:
     weights = peer_files.make_many_langs(architecture)
     peer_files.write_many_langs_folder(folder / "many_langs_folder", architecture, *weights)
     (folder / "sentences.txt").write_text(USES_OF_BANK)
+    (folder / "reviews.txt").write_text("Great film. Go and see it.\nIt was dull.\n")
     documents = ["The bank raised its rates .\nA river has two banks .\n"] * 8
     (folder / "texts").mkdir()
     (folder / "texts" / "a.txt.gz").write_bytes(gzip.compress("\n".join(documents).encode()))

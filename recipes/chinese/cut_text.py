@@ -4,8 +4,8 @@
 
 A line of the corpus is a paragraph, `迈向/v  希望/n`, names in brackets, `[中国/ns  政府/n]nt`. An
 article ends at a blank line or, where paragraphs are numbered (`19980101-01-001-002/m`), where the
-third part of the number changes. OUT gets train.txt and heldout.txt: a sentence a line, a blank
-line between articles.
+third part of the number changes. OUT gets train.txt and heldout.txt: one sentence per line, a
+blank line between articles.
 """
 
 import argparse
@@ -15,10 +15,10 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from elmore.errors import DataError, ElmoreError
-from elmore.text.files import open_text
+from elmore.tasks.data.lines import read_lines
 
 HELDOUT_ARTICLE = 50
-"""Every so many-th is held out."""
+"""The distance between articles that are held out."""
 
 Sentences = list[list[str]]
 
@@ -44,8 +44,8 @@ def read_articles(path: Path) -> Iterator[Sentences]:
     """Yield the sentences of each article."""
     article: Sentences = []
     number = None
-    for where, line in _read_lines(path):
-        words = read_words(line, where=where)
+    for line_number, line in read_lines(path):
+        words = read_words(line, where=f"{path}, line {line_number}")
         is_numbered = bool(words) and _NUMBER.fullmatch(words[0])
         if not words or (is_numbered and is_numbered[1] != number):
             if article:
@@ -59,20 +59,6 @@ def read_articles(path: Path) -> Iterator[Sentences]:
         yield article
 
 
-def _read_lines(path: Path) -> Iterator[tuple[str, str]]:
-    """Yield each line, and its place for messages."""
-    with open_text(path) as (_, stream):
-        for line_number, line in enumerate(stream, start=1):
-            where = f"{path}, line {line_number}"
-            try:
-                yield where, line.decode("utf-8-sig" if line_number == 1 else "utf-8")
-            except UnicodeDecodeError:
-                raise DataError(
-                    f"{where}: this is not UTF-8; convert the file, for example: "
-                    "iconv -f GB18030 -t UTF-8 old.txt > new.txt"
-                ) from None
-
-
 def read_words(line: str, *, where: str) -> list[str]:
     """Return the words of a line, without tags and brackets.
 
@@ -84,7 +70,7 @@ def read_words(line: str, *, where: str) -> list[str]:
         tagged = _TAGGED.fullmatch(item)
         if tagged is None:
             raise DataError(
-                f"{where}: wanted words with tags, such as 希望/n, got {item[:40]!r}; mend the "
+                f"{where}: expected words with tags, such as 希望/n, got {item[:40]!r}; fix the "
                 "line, or give a segmented and tagged corpus"
             )
         words.append(tagged[1])

@@ -82,12 +82,12 @@ def test_every_article_is_in_one_part_and_every_fiftieth_held_out(tmp_path):
 
 
 def test_a_line_without_tags_is_named(write):
-    with pytest.raises(DataError, match=r"corpus\.txt, line 2: .* got '讲话'; mend the line"):
+    with pytest.raises(DataError, match=r"corpus\.txt, line 2: .* got '讲话'; fix the line"):
         list(read_articles(write("新年/t\n新年/t 讲话\n")))
 
 
 def test_another_encoding_is_named(write):
-    with pytest.raises(DataError, match=r"line 1: this is not UTF-8; .* iconv -f GB18030"):
+    with pytest.raises(DataError, match=r"line 1: byte .* is not UTF-8; .* iconv -f GB18030"):
         list(read_articles(write("新年/t\n", encoding="gb18030")))
 
 
@@ -99,7 +99,7 @@ def test_mistakes_end_the_script_with_a_sentence_and_leave_nothing(write, tmp_pa
 
     out = tmp_path / "out"
     for corpus, message in (
-        (write("新年\n"), "wanted words with tags"),
+        (write("新年\n"), "expected words with tags"),
         (tmp_path / "none.txt", "there is no file"),
         (Path("/dev/null"), "no words in"),
     ):

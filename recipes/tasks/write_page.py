@@ -15,8 +15,7 @@ from typing import Any
 
 from elmore.comparison.drawing import make_figure, plot_settings, to_svg
 from elmore.comparison.layers import LayerRow, find_layer_rows, name_layer
-from elmore.comparison.plot_layers import draw_row
-from elmore.comparison.plot_sample_efficiency import draw_sample_efficiency
+from elmore.comparison.plots import draw_row, draw_sample_efficiency
 from elmore.comparison.result_files import read_comparison
 from elmore.comparison.results import Comparison
 from elmore.comparison.summary import Cell, summarize

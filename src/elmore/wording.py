@@ -34,17 +34,18 @@ def format_count(number: float) -> str:
 
 
 def format_seconds(seconds: float) -> str:
-    """Format a duration in its largest units.
+    """Format a duration with its two largest units.
 
-    >>> format_seconds(42.4), format_seconds(3723), format_seconds(200_000)
-    ('42 s', '1 h 2 min', '2 d 7 h')
+    >>> format_seconds(42.4), format_seconds(750), format_seconds(3723), format_seconds(200_000)
+    ('42 s', '12 min 30 s', '1 h 2 min', '2 d 7 h')
     """
     if not math.isfinite(seconds):
         return "?"
-    if seconds < 60:
-        return f"{seconds:.0f} s"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
     minutes = round(seconds / 60)
     hours, days = minutes // 60, minutes // 1440
-    if not hours:
-        return f"{minutes} min"
     return f"{hours} h {minutes % 60} min" if not days else f"{days} d {hours % 24} h"

@@ -73,7 +73,7 @@ def test_a_log_has_a_line_a_minute_and_one_for_the_end(log):
     shown = [int(re.match(r"step (\d+) of 1,000", line)[1]) for line in log.lines]
     assert shown == [1, 61, 121, 181, 241, 300]
     assert log.lines[0] == (
-        "step 1 of 1,000 (0%): loss 5.000, 2.56k tokens, 1,534 tokens/s, 2 min left"
+        "step 1 of 1,000 (0%): loss 5.000, 2.56k tokens, 1,534 tokens/s, 1 min 40 s left"
     )
 
 
@@ -141,7 +141,7 @@ def test_a_terminal_shows_the_bar_and_keeps_the_results(terminal):
         terminal.display._live._live.refresh()
         terminal.display.on_heldout(heldout(250, 48.2))
     for part in (
-        "250 of 1,000 steps · 2 min left",
+        "250 of 1,000 steps · 1 min 40 s left",
         "loss 5.000   held-out perplexity 51.0   tokens/s 1,534   tokens 640k   saved at step 200",
         "measuring perplexity ━",
         "40%",

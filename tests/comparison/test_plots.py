@@ -2,10 +2,13 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from elmore.comparison.plot_curves import draw_curves, find_curve
-from elmore.comparison.plot_layers import draw_layers
-from elmore.comparison.plot_sample_efficiency import draw_sample_efficiency
-from elmore.comparison.plots import draw_plots
+from elmore.comparison.plots import (
+    draw_curves,
+    draw_layers,
+    draw_plots,
+    draw_sample_efficiency,
+    find_curve,
+)
 from tests.comparison.made_up import make_comparison, make_point, make_run, make_runs
 
 ODD = "a$b$_<她>\x00\n&"

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from elmore.comparison.variants import describe
+from elmore.comparison.wording import describe
 from elmore.errors import MissingExtraError
 
 if TYPE_CHECKING:

@@ -3,8 +3,7 @@
 from elmore.comparison.results import WITHOUT, Comparison
 from elmore.comparison.sample_efficiency import Need, find_baseline
 from elmore.comparison.summary import Cell, Gain, Verdict, find_best, find_full_share
-from elmore.comparison.variants import describe
-from elmore.comparison.wording import clean, format_mean, format_number, format_percent
+from elmore.comparison.wording import clean, describe, format_mean, format_number, format_percent
 from elmore.wording import count
 
 EXPLANATION = (

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 
 from elmore.comparison.results import Comparison, RunResult
 from elmore.comparison.summary import find_deviation
-from elmore.comparison.variants import describe
-from elmore.comparison.wording import clean
+from elmore.comparison.wording import clean, describe
 
 PLACES = {"below": "input", "above": "output"}
 

@@ -7,10 +7,10 @@ from elmore.comparison.finding import describe_finding, describe_need, describe_
 from elmore.comparison.results import WITHOUT, Comparison
 from elmore.comparison.sample_efficiency import find_needs
 from elmore.comparison.summary import Cell, Verdict, summarize
-from elmore.comparison.variants import describe
 from elmore.comparison.wording import (
     NOTHING,
     clean,
+    describe,
     format_interval,
     format_mean,
     format_share,

@@ -1,6 +1,9 @@
-"""Format numbers and names for the report."""
+"""Format numbers and the names of variants for the report."""
 
 import unicodedata
+from dataclasses import dataclass
+
+from elmore.comparison.results import WITHOUT
 
 MINUS = "\N{MINUS SIGN}"
 NOTHING = "\N{EN DASH}"
@@ -8,6 +11,8 @@ NOTHING = "\N{EN DASH}"
 
 # Control characters, surrogates and unassigned code points are not allowed in XML.
 _UNFIT = ("Cc", "Cs", "Cn")
+
+MAX_LABEL_CHARS = 20
 
 
 def clean(name: str) -> str:
@@ -83,15 +88,61 @@ def format_share(share: float) -> str:
     return f"{100 * share:.3g} %"
 
 
-def format_seconds(seconds: float) -> str:
-    """Format a duration.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Variant:
+    """Display names of a variant."""
 
-    >>> format_seconds(42.4), format_seconds(750), format_seconds(7260)
-    ('42 s', '12 min 30 s', '2 h 01 min')
-    """
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60:02} s"
-    return f"{whole // 3600} h {whole % 3600 // 60:02} min"
+    name: str
+    """In tables."""
+    label: str
+    """In plots."""
+    after_with: str
+    """In sentences, after "with"."""
+    learns_shares: bool = True
+    """Whether the layer weights are learned."""
+
+
+_KNOWN = {
+    WITHOUT: Variant(
+        name="without ELMo", label="without", after_with="no ELMo", learns_shares=False
+    ),
+    "input": Variant(name="ELMo at the input", label="input", after_with="ELMo at the input"),
+    "output": Variant(name="ELMo at the output", label="output", after_with="ELMo at the output"),
+    "both": Variant(
+        name="ELMo at input and output",
+        label="input + output",
+        after_with="ELMo at the input and the output",
+    ),
+    "top": Variant(
+        name="top layer only",
+        label="top layer",
+        after_with="the biLM's top layer",
+        learns_shares=False,
+    ),
+    "average": Variant(
+        name="average of layers",
+        label="average of layers",
+        after_with="the average of the biLM's layers",
+        learns_shares=False,
+    ),
+    "finetuned": Variant(
+        name="ELMo trained with the task",
+        label="trained too",
+        after_with="ELMo trained with the task",
+    ),
+    "domain": Variant(
+        name="ELMo fine-tuned on the task's text",
+        label="domain",
+        after_with="ELMo fine-tuned on the task's text",
+    ),
+}
+
+
+def describe(variant: str) -> Variant:
+    """Return the display names of a variant."""
+    if variant in _KNOWN:
+        return _KNOWN[variant]
+    name = clean(variant)
+    is_long = len(name) > MAX_LABEL_CHARS
+    label = f"{name[: MAX_LABEL_CHARS - 1]}…" if is_long else name
+    return Variant(name=name, label=label, after_with=f"ELMo used as “{name}”")

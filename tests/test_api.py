@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import elmore
-from elmore.errors import ConfigError, ElmoreError
+from elmore.corpus.settings import PrepareSettings
+from elmore.errors import ConfigError, DataError, ElmoreError
 from tests.golden.results import DATA, SMALL_MODEL, TEXT, TRAINED_MODEL
 from tests.tiny import model as make_model
 
@@ -207,6 +208,86 @@ def test_a_setting_that_cannot_be_is_named(corpus, tmp_path):
     ):
         with pytest.raises(ConfigError, match=message):
             elmore.pretrain(corpus, tmp_path / "run", settings="tiny", changes=settings)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"min_count": "x"}, "setting 'min_count' in elmore.prepare is 'x'; it must be a whole nu"),
+        ({"min_count": 0}, "min_count is 0; give a whole number of at least 1"),
+        ({"min_cnt": 1}, "unknown setting 'min_cnt' in elmore.prepare; did you mean 'min_count'?"),
+        ({"heldout": "x"}, "setting 'heldout' in elmore.prepare is 'x'; it must be a number"),
+        ({"heldout": 1.5}, "heldout is 1.5; give a fraction of the documents, from 0 to below 1"),
+        ({"form": "x"}, "form is 'x'; choose one of: raw, wrapped, tokenized"),
+        ({"language": "xx"}, "language is 'xx'; choose one of: en, zh"),
+        ({"bad_bytes": "x"}, "bad_bytes is 'x'; choose one of: refuse, replace"),
+        ({"vocabulary": 5}, "vocabulary is 5; give a path"),
+        ({"processes": "x"}, "num_processes is 'x'; give a whole number from 1"),
+        ({"processes": 0}, "num_processes is 0; give a whole number from 1"),
+    ],
+)
+def test_what_prepare_cannot_do_is_one_sentence(tmp_path, settings, message):
+    with pytest.raises(ConfigError) as caught:
+        elmore.prepare(TEXT, tmp_path / "corpus", **settings)
+    assert str(caught.value).startswith(message)
+    assert not (tmp_path / "corpus").exists()
+
+
+def test_settings_of_a_corpus_are_checked_without_the_front_door():
+    with pytest.raises(ConfigError, match="min_count is 'x'; give a whole number of at least 1"):
+        PrepareSettings(min_count="x")
+    with pytest.raises(ConfigError, match="heldout is 'x'; give a fraction"):
+        PrepareSettings(heldout="x")
+
+
+def test_patterns_of_texts_are_expanded(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("texts").mkdir()
+    for name in ("b.txt", "a.txt", "c.md", "[d].txt"):
+        Path("texts", name).write_text(f"in {name}\n" * 9)
+    corpus = elmore.prepare(
+        ["texts/?.txt", "texts/[d].txt"], "corpus", heldout_text=Path("texts/*.md"), processes=1
+    )
+    assert [(entry["name"], entry["part"]) for entry in corpus.about["inputs"]] == [
+        ("texts/a.txt", "train"),
+        ("texts/b.txt", "train"),
+        ("texts/[d].txt", "train"),
+        ("texts/c.md", "heldout"),
+    ]
+    with pytest.raises(DataError, match=r"no file matches 'texts/\*\.gz'; check the pattern"):
+        elmore.prepare("texts/*.gz", "other")
+
+
+WRONG = {
+    "a number as out": lambda: elmore.prepare(TEXT, 5),
+    "a number as corpus": lambda: elmore.pretrain(5, "run"),
+    "a list of settings": lambda: elmore.pretrain("corpus", "run", changes=["training.rows=3"]),
+    "an object as setting": lambda: elmore.pretrain(
+        "corpus", "run", changes={"training.rows": object()}
+    ),
+    "text as documents": lambda: elmore.evaluate("a b"),
+    "sentences as documents": lambda: elmore.evaluate([["a", "b"]]),
+    "numbers as documents": lambda: elmore.evaluate([1]),
+    "numbers as tokens": lambda: elmore.evaluate([[[1]]]),
+    "an unknown state": lambda: elmore.evaluate([[["a"]]], state="x"),
+    "text as max_tokens": lambda: elmore.evaluate([[["a"]]], max_tokens="x"),
+    "text as sentences": lambda: elmore.neighbors("bank", "The bank ."),
+    "text as top": lambda: elmore.neighbors("bank", ["The bank ."], top="x"),
+    "no word": lambda: elmore.neighbors(None, ["The bank ."]),
+    "a number as model": lambda: elmore.load(5),
+    "no task": lambda: elmore.fit(None, "out", data="data"),
+    "a number as data": lambda: elmore.fit("tags", "out", data=5),
+    "a number as a task's folder": lambda: elmore.load_task(5),
+    "a number as a task": lambda: elmore.predict(5, ["a"]),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_arguments_of_other_types_are_one_sentence(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ElmoreError, match="; "):
+        WRONG[name]()
+    assert not list(tmp_path.iterdir())
 
 
 def test_language_models_score_and_fill_gaps():

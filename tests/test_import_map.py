@@ -26,7 +26,7 @@ MAP = {
     "weights": {"build", "config", "errors", "files", "model", "text"},
     "read": {"config", "errors", "model", "text"},
     "jobs": {"errors", "files"},
-    "corpus": {"errors", "files", "text", "wording"},
+    "corpus": {"errors", "files", "settings", "text", "wording"},
     "lm": {
         "config",
         "corpus",

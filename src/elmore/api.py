@@ -2,13 +2,20 @@
 
 import json
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from elmore.config import StatePolicy
-from elmore.errors import ConfigError
-from elmore.settings import apply_change, find_config, read_choice
+from elmore.errors import ConfigError, DataError
+from elmore.settings import (
+    apply_change,
+    check_fields,
+    check_range,
+    find_config,
+    read_choice,
+    read_path,
+)
 from elmore.text.language import Language
 
 if TYPE_CHECKING:
@@ -23,6 +30,8 @@ if TYPE_CHECKING:
     from elmore.tasks.fit.fit import FitReport
     from elmore.tasks.fit.model import TaskModel
     from elmore.text.files import TextForm
+
+MAX_COUNT = 1 << 62
 
 PathLike = str | Path
 Changes = Mapping[str, Any] | None
@@ -40,6 +49,7 @@ def prepare(
 ) -> "Corpus":
     """Prepare text files for pretraining; like `elmore prepare`.
 
+    `text` is a path, a pattern such as "texts/*.txt", or a list of them; so is `heldout_text`.
     `settings` are those of `PrepareSettings`, such as `max_words=50_000` or `heldout=0.02`. If the
     call is interrupted, repeat it to resume. Several processes import the calling program, so
     protect its work with `if __name__ == "__main__"`, or give `processes=1`.
@@ -54,8 +64,8 @@ def prepare(
 
     return prepare_corpus(
         text,
-        out,
-        settings=PrepareSettings(**settings),
+        read_path("out", out),
+        settings=PrepareSettings(**check_fields(PrepareSettings, "elmore.prepare", settings)),
         heldout_sources=heldout_text,
         num_processes=processes,
         restart=restart,
@@ -92,7 +102,7 @@ def pretrain(
     loaded = load_settings(
         find_config(str(name)), [*written, *_to_changes(weights, prefix="training.weights.")]
     )
-    return pretrain_model(loaded, corpus, out, restart=restart, device=device)
+    return pretrain_model(loaded, corpus, read_path("out", out), restart=restart, device=device)
 
 
 def finetune(
@@ -128,15 +138,14 @@ def finetune(
     from elmore.corpus.settings import PrepareSettings  # noqa: PLC0415
     from elmore.lm.finetune import finetune_model  # noqa: PLC0415  brings torch
     from elmore.lm.finetune_corpus import prepare_finetuning  # noqa: PLC0415
-    from elmore.text.files import TextForm  # noqa: PLC0415
 
     settings, corpus = prepare_finetuning(
         [text.folder] if isinstance(text, Corpus) else _to_list(text),
-        Path(out),
+        read_path("out", out),
         model=model,
         preparation=PrepareSettings(
-            form=None if form is None else TextForm(read_choice("form", form, TextForm)),
-            language=Language(read_choice("language", language, Language)),
+            form=cast("TextForm | None", form),  # which checks both
+            language=cast("Language", language),
             max_words=max_new_words,
             min_count=min_count,
             heldout=heldout,
@@ -176,6 +185,8 @@ def evaluate(
     from elmore.lm.perplexity import measure_losses  # noqa: PLC0415
 
     policy = StatePolicy(read_choice("state", state, StatePolicy))
+    if max_tokens is not None:
+        check_range("max_tokens", max_tokens, 1, MAX_COUNT)
     documents = _open_documents(text, form=form, language=language)
     loaded = LanguageModel.load(model).to(read_device(device))
     return measure_losses(
@@ -213,6 +224,9 @@ def neighbors(
     from elmore.explore.neighbors import nearest_pairs, nearest_to  # noqa: PLC0415
     from elmore.text.inputs import open_input, parse_given  # noqa: PLC0415
 
+    check_range("top", top, 0, MAX_COUNT)
+    if not isinstance(word, str):
+        raise DataError(f"word is {word!r:.60}; give a string")
     embedder = model if isinstance(model, Embedder) else load(model)
     given = open_input(sentences, form=form, language=embedder.language)
     parsed = (parse_given(sentence, language=embedder.language) for sentence in given)
@@ -336,7 +350,8 @@ def load_task(
     """
     from elmore.tasks.fit.folder import load_task_model  # noqa: PLC0415  brings torch
 
-    return load_task_model(folder, elmo=None if model is None else str(model), device=device)
+    elmo = None if model is None else str(model)
+    return load_task_model(read_path("folder", folder), elmo=elmo, device=device)
 
 
 def predict(
@@ -358,9 +373,7 @@ def predict(
     from elmore.text.inputs import check_sentences  # noqa: PLC0415
 
     given = check_sentences(examples, what="examples")
-    loaded = (
-        load_task(folder, model=model, device=device) if isinstance(folder, str | Path) else folder
-    )
+    loaded = folder if hasattr(folder, "predict") else load_task(folder, model=model, device=device)
     return [prediction for _, prediction in loaded.predict(given)]
 
 
@@ -373,17 +386,32 @@ def _open_documents(
     """Return documents as they are, or those of a file or of a corpus's held-out part."""
     from elmore.corpus.corpus import Corpus, open_corpus  # noqa: PLC0415  brings numpy
     from elmore.text.documents import group_documents  # noqa: PLC0415
-    from elmore.text.inputs import check_sentences, open_input, parse_given  # noqa: PLC0415
+    from elmore.text.inputs import open_input, parse_given  # noqa: PLC0415
 
     if isinstance(text, str | Path) and Path(text).is_dir():
         text = open_corpus(text)
     if isinstance(text, Corpus):
         return text.heldout.documents()
     if not isinstance(text, str | Path):
-        return check_sentences(text, what="documents")
+        return _check_documents(text)
     chosen = Language(read_choice("language", language, Language))
     sentences = open_input(text, form=form, language=chosen, keeps_document_ends=True)
     return group_documents(parse_given(sentence, language=chosen) for sentence in sentences)
+
+
+def _check_documents(documents: Any) -> Iterator[list[list[str]]]:
+    """Yield documents as lists of sentences; tokens that are strings would be read by letters."""
+    from elmore.text.inputs import check_sentences  # noqa: PLC0415
+    from elmore.text.tokens import parse_sentence  # noqa: PLC0415
+
+    for document in check_sentences(documents, what="documents"):
+        sentences = list(check_sentences(document, what="tokenized sentences"))
+        if any(isinstance(sentence, str | bytes) for sentence in sentences):
+            raise DataError(
+                f"a document has the sentence {sentences[0]!r:.40}; give documents as lists of "
+                "tokenized sentences, such as [[['A', 'sentence', '.']]]"
+            )
+        yield [parse_sentence(sentence) for sentence in sentences]
 
 
 def _read_settings(
@@ -414,10 +442,21 @@ def _to_changes(settings: Mapping[str, Any] | None, *, prefix: str = "") -> list
         raise ConfigError(
             f"changes are {settings!r:.60}; give a dictionary such as {{'training.rows': 64}}"
         )
-    changes = [f"{prefix}{name}={json.dumps(value)}" for name, value in (settings or {}).items()]
+    changes = [
+        f"{prefix}{name}={_to_json(name, value)}" for name, value in (settings or {}).items()
+    ]
     for change in changes:
         apply_change({}, change)
     return changes
+
+
+def _to_json(name: object, value: Any) -> str:
+    try:
+        return json.dumps(value)
+    except (TypeError, ValueError):
+        raise ConfigError(
+            f"setting {name!r:.60} is {value!r:.60}; give a number, a string or a list"
+        ) from None
 
 
 def _to_list(given: Any) -> list[Any]:

@@ -1,6 +1,7 @@
 """Read, change and check settings from TOML files and `--set`."""
 
 import difflib
+import os
 import tomllib
 from collections.abc import Mapping
 from dataclasses import fields
@@ -139,6 +140,13 @@ def read_choice(name: str, value: Any, kind: type[StrEnum]) -> StrEnum:
     except ValueError:
         known = ", ".join(kind)
         raise ConfigError(f"{name} is {value!r:.60}; choose one of: {known}") from None
+
+
+def read_path(name: str, value: Any) -> Path:
+    """Return a path from a string or a path."""
+    if not isinstance(value, str | os.PathLike):
+        raise ConfigError(f"{name} is {value!r:.60}; give a path")
+    return Path(os.fsdecode(value))
 
 
 # Bounds this large are only technical, so messages leave them out.

@@ -248,7 +248,11 @@ def test_padded_character_ids_are_read_as_their_tokens_are():
         (ids.float(), "torch.float32"),
         (ids[:, :, :5], r"\(sentences, tokens, 9\)"),
         (torch.cat([torch.zeros_like(ids[:, :1]), ids], dim=1), "after padding"),
-        (ids + 300 * (ids > 0), "from 1 to 261"),
+        (torch.where(ids > 0, ids, -1), r"must be from 0 \(padding\) to 261, got -1 to "),
+        (torch.cat([ids, torch.full_like(ids[:, :1], -1)], dim=1), "got -1 to "),
+        (ids > 0, "integer character ids"),
+        (ids + 300 * (ids > 0), r"from 0 \(padding\) to 261, got 0 to"),
+        (torch.cat([ids[:, :, :1] * 0, ids[:, :, 1:]], dim=2), "inside a token must be from 1"),
     ):
         with pytest.raises(DataError, match=message):
             elmo(wrong)

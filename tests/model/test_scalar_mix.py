@@ -1,10 +1,12 @@
+import math
+
 import numpy as np
 import pytest
 import torch
 from torch.testing import assert_close
 
 from elmore.errors import ConfigError
-from elmore.model.scalar_mix import ScalarMix
+from elmore.model.scalar_mix import LOG_OF_ZERO, ScalarMix
 from tests import reference
 
 
@@ -53,6 +55,19 @@ def test_the_penalty_is_the_squared_length_of_the_weights():
     assert mix.penalty(0.1).item() == pytest.approx(0.1 * 5.25)
     mix.penalty(1.0).backward()
     assert_close(mix.weights.grad, torch.tensor([2.0, -4.0, 1.0]))
+
+
+@pytest.mark.parametrize("off", [LOG_OF_ZERO, -9e10])  # the latter in AllenNLP's examples
+def test_a_layer_that_is_switched_off_has_no_penalty_and_stays_off(off):
+    mix = ScalarMix(num_layers=3, initial_weights=[off, 0.5, -2.0])
+    assert mix.penalty(0.1).item() == pytest.approx(0.1 * 4.25)
+    optimizer = torch.optim.SGD(mix.parameters(), lr=0.1)
+    (mix(torch.randn(3, 2, 4)).sum() + mix.penalty(1.0)).backward()
+    optimizer.step()
+    assert mix.weights[0].item() == torch.tensor(off).item()
+    known = ScalarMix.from_weights([0.0, 0.5, 0.5])
+    assert known.penalty(1.0).item() == pytest.approx(2 * math.log(2) ** 2)
+    assert ScalarMix.from_weights([0.0, 0.0, 3.0]).penalty(1.0).item() == 0.0
 
 
 def test_a_frozen_mix_learns_nothing():

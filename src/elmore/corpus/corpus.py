@@ -38,6 +38,7 @@ from elmore.corpus.part import CorpusPart, OnShards, ShardFiles
 from elmore.corpus.shards import ShardFacts
 from elmore.corpus.summary import has_checksum, read_summary
 from elmore.errors import DataWarning
+from elmore.settings import read_path
 from elmore.text.vocabulary import UNKNOWN_WORD, read_word_list
 from elmore.wording import count
 
@@ -81,7 +82,7 @@ def open_corpus(folder: str | os.PathLike[str]) -> Corpus:
 
     The checksum of a shard is verified before it is first read.
     """
-    folder = Path(folder)
+    folder = read_path("the corpus", folder)
     summary = read_summary(folder)
     facts = [ShardFacts.from_json(entry) for entry in summary["shards"]]
     for name, entry in summary["files"].items():

@@ -38,11 +38,14 @@ from elmore.corpus.text_chunks import AnySource, Chunk, Source, make_sources, re
 from elmore.corpus.word_counts import MARKS
 from elmore.errors import DataError
 from elmore.files.owned_folder import ChangedJobError, find_changes
+from elmore.settings import check_range, read_path
 from elmore.text.files import TextForm
 from elmore.text.language import Language, warn_if_unsegmented
 from elmore.text.vocabulary import read_word_list
 
 _BYTES_LOOKED_AT = 1 << 16
+
+MAX_PROCESSES = 1 << 12
 
 
 def prepare_corpus(
@@ -60,7 +63,9 @@ def prepare_corpus(
     By default there is one process per core. Each imports the calling script again, so the script
     must do its work under `if __name__ == "__main__"`.
     """
-    settings, folder = settings or PrepareSettings(), Path(folder)
+    settings, folder = settings or PrepareSettings(), read_path("the corpus folder", folder)
+    if num_processes is not None:
+        check_range("num_processes", num_processes, 1, MAX_PROCESSES)
     texts = make_sources(sources, heldout_sources, form=settings.form)
     inputs = describe_inputs(texts)
     words = None if settings.vocabulary is None else read_word_list(settings.vocabulary)

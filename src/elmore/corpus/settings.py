@@ -5,8 +5,11 @@ from enum import StrEnum
 from pathlib import Path
 
 from elmore.errors import ConfigError
+from elmore.settings import check_range, is_number, read_choice, read_path
 from elmore.text.files import TextForm
 from elmore.text.language import Language
+
+_MOST = 1 << 62  # counts are 64-bit numbers
 
 
 class BadBytesPolicy(StrEnum):
@@ -55,29 +58,29 @@ class PrepareSettings:
     """Limit on distinct tokens while counting; each takes about 200 bytes of memory."""
 
     def __post_init__(self) -> None:
-        """Convert strings to paths, and validate."""
+        """Accept choices and paths as strings, and refuse what is not possible."""
+        if self.form is not None:
+            object.__setattr__(self, "form", read_choice("form", self.form, TextForm))
+        object.__setattr__(self, "language", read_choice("language", self.language, Language))
+        object.__setattr__(
+            self, "bad_bytes", read_choice("bad_bytes", self.bad_bytes, BadBytesPolicy)
+        )
         if self.vocabulary is not None:
-            object.__setattr__(self, "vocabulary", Path(self.vocabulary))
-        _check_at_least("max_words", self.max_words, 0)
-        _check_at_least("min_count", self.min_count, 1)
-        _check_at_least("max_types", self.max_types, 1)
-        _check_at_least("seed", self.seed, 0)
+            object.__setattr__(self, "vocabulary", read_path("vocabulary", self.vocabulary))
+        check_range("max_words", self.max_words, 0, _MOST)
+        check_range("min_count", self.min_count, 1, _MOST)
+        check_range("max_types", self.max_types, 1, _MOST)
+        check_range("seed", self.seed, 0, _MOST)
         if self.document_sentences is not None:
-            _check_at_least("document_sentences", self.document_sentences, 1)
+            check_range("document_sentences", self.document_sentences, 1, _MOST)
+        # Offsets inside a shard are 32-bit numbers.
+        check_range("chunk_bytes", self.chunk_bytes, 16, 1 << 30)
+        if not isinstance(self.extends, bool):
+            raise ConfigError(f"extends is {self.extends!r:.60}; give True or False")
         if self.extends and self.vocabulary is None:
             raise ConfigError("there is no vocabulary to extend; give one with --vocabulary")
-        if not 0 <= self.heldout < 1:
+        if not is_number(self.heldout) or not 0 <= self.heldout < 1:
             raise ConfigError(
-                f"heldout must be a fraction of the documents, at least 0 and below 1, got "
-                f"{self.heldout}"
+                f"heldout is {self.heldout!r:.60}; give a fraction of the documents, from 0 to "
+                "below 1"
             )
-        if not 16 <= self.chunk_bytes <= 1 << 30:  # offsets in a shard are 32-bit numbers
-            raise ConfigError(
-                f"chunk_bytes must be between 16 and {1 << 30}, got {self.chunk_bytes}; 16 MB is a "
-                "good size"
-            )
-
-
-def _check_at_least(name: str, value: int, least: int) -> None:
-    if value < least:
-        raise ConfigError(f"{name} must be at least {least}, got {value}")

@@ -84,7 +84,10 @@ def make_sources(
     *,
     form: TextForm | None,
 ) -> list[Source]:
-    """Return the texts to read, in order, with their forms; a single text need not be in a list."""
+    """Return the texts to read, in order, with their forms; a single text need not be in a list.
+
+    A path may be a pattern such as `texts/*.txt`.
+    """
     return [
         Source(
             source=source,
@@ -101,7 +104,7 @@ def _list_sources(sources: Any) -> list[Path | BinaryIO]:
     found: list[Path | BinaryIO] = []
     for source in [sources] if is_one or not isinstance(sources, Iterable) else sources:
         if isinstance(source, str | os.PathLike):
-            found.append(Path(source))
+            found += files.find_files([os.fsdecode(source)])
         elif hasattr(source, "read") and not isinstance(source, TextIOBase):
             found.append(source)
         else:

@@ -19,6 +19,7 @@ from elmore.model.bilm import BiLM
 from elmore.model.packing import drop_markers, to_padded
 from elmore.model.scalar_mix import ScalarMix
 from elmore.model.state import BiLMState, RowMemory
+from elmore.settings import read_choice
 from elmore.text.batches import Batch, Speller, make_batch, make_batch_of_ids
 from elmore.weights.elmo_model import ElmoModel
 from elmore.weights.loading import load_model
@@ -55,8 +56,8 @@ class Elmo(nn.Module):
         state: StatePolicy | str = StatePolicy.RESET,
     ) -> None:
         super().__init__()
-        if num_representations < 1:
-            raise ValueError(f"num_representations is {num_representations}; give at least 1")
+        if not isinstance(num_representations, int) or num_representations < 1:
+            raise ValueError(f"num_representations is {num_representations!r}; give at least 1")
         loaded = load_model(model) if isinstance(model, str | Path) else model
         # Storing the model itself would change the names in the state dict.
         bilm, self.speller = _take_apart(loaded)
@@ -77,7 +78,7 @@ class Elmo(nn.Module):
         self.projection = nn.Linear(bilm.output_dim, projection_dim) if projection_dim else None
         self.dropout = nn.Dropout(dropout)
         self.keeps_markers = keeps_markers
-        self.state = StatePolicy(state)
+        self.state = StatePolicy(read_choice("state", state, StatePolicy))
         self._memory = RowMemory()
 
     @property

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from contextlib import nullcontext, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 
@@ -53,7 +53,7 @@ def pretrain_model(
     try:
         opened = group.run_on_all(
             lambda: weigh_inputs(
-                open_corpus(corpus) if isinstance(corpus, str | os.PathLike) else corpus,
+                _open_corpus(corpus),
                 settings.training.weights,
             )
         )
@@ -110,6 +110,11 @@ def _check_shards(corpus: Corpus, group: Group, observer: RunObserver) -> None:
             observer.on_stage("checking the corpus", num_done / num_shards)
 
     corpus.check_shards(rank=group.local_rank, num_ranks=group.num_local, on_shard=show)
+
+
+def _open_corpus(corpus: str | os.PathLike[str] | Corpus) -> Corpus:
+    is_open = hasattr(corpus, "fingerprint")  # a corpus in memory is no Corpus
+    return cast("Corpus", corpus) if is_open else open_corpus(cast("str", corpus))
 
 
 def _shared(settings: PretrainSettings) -> dict[str, Any]:

@@ -87,8 +87,13 @@ class ScalarMix(nn.Module):
         return self.dropout(self.scale * mixed)
 
     def penalty(self, strength: float) -> Tensor:
-        """Return `strength * |weights|^2`, a regularizer for the task's loss."""
-        return strength * self.weights.square().sum()
+        """Return `strength * |weights|^2`, a regularizer for the task's loss.
+
+        A layer whose share is 0 does not count: its weight only stands for the logarithm of 0, and
+        the layer stays switched off.
+        """
+        is_used = self.weights.detach().softmax(dim=0) > 0
+        return strength * self.weights.where(is_used, 0.0).square().sum()
 
     def _prepare(self, layer: Tensor, mask: Tensor | None) -> Tensor:
         """Normalize a layer, if enabled, by the mean and variance of all its real positions.

@@ -111,21 +111,27 @@ def make_batch_of_ids(char_ids: Tensor, speller: Speller) -> Batch:
     if speller.alphabet is None or speller.words is not None:
         raise DataError("this model needs words, not only character ids; give lists of tokens")
     width = speller.alphabet.max_chars
-    if char_ids.dim() != 3 or char_ids.shape[2] != width or char_ids.is_floating_point():
+    is_integer = char_ids.dtype in (torch.uint8, torch.int16, torch.int32, torch.int64)
+    if char_ids.dim() != 3 or char_ids.shape[2] != width or not is_integer:
         raise DataError(
             f"expected integer character ids of shape (sentences, tokens, {width}), got "
             f"{char_ids.dtype} of shape {tuple(char_ids.shape)}"
         )
     ids = char_ids.detach().cpu()
+    num_units = speller.alphabet.num_units
+    if ids.numel() and not 0 <= int(ids.min()) <= int(ids.max()) <= num_units:
+        raise DataError(
+            f"character ids must be from 0 (padding) to {num_units}, got {int(ids.min())} to "
+            f"{int(ids.max())}; use the output of batch_to_ids"
+        )
     mask = (ids > 0).any(dim=2)
     lengths = mask.sum(dim=1)
     if not torch.equal(mask, torch.arange(ids.shape[1]) < lengths[:, None]):
         raise DataError("there is a token after padding; put padding at the end of a sentence")
     distinct, positions = torch.unique(ids[mask] - 1, dim=0, return_inverse=True)
-    num_units = speller.alphabet.num_units
-    if len(distinct) and not 0 <= int(distinct.min()) <= int(distinct.max()) < num_units:
+    if len(distinct) and int(distinct.min()) < 0:
         raise DataError(
-            f"character ids inside a token must be from 1 to {num_units}; use the output of "
+            f"character ids inside a token must be from 1 to {num_units}, got 0; use the output of "
             "batch_to_ids"
         )
     markers = speller.spell([], with_markers=True).char_ids

@@ -1,5 +1,6 @@
 """Find a model, recognize its format and load it; load the same model again in another process."""
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -72,6 +73,8 @@ def find_source(
         if options or token_embeddings or vocabulary:
             raise ModelError("options, token embeddings and vocabulary need weights; give a model")
         return ModelSource()
+    if not isinstance(source, str | os.PathLike):
+        raise ModelError(f"model is {source!r:.60}; give a folder, a file or a hub id")
     path = find_folder(source, **({"revision": revision} if revision else {}))
     is_fetched = path != Path(source).expanduser()
     # The hub's cache names a snapshot's folder after its commit; a branch may change later.

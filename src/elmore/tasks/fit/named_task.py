@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from elmore.errors import ConfigError
+from elmore.settings import read_path
 from elmore.tasks.data.parts import Parts, find_parts
 from elmore.tasks.fit.settings import FitSettings, load_settings
 
@@ -31,6 +32,6 @@ def open_task(
     )
     parts = {"train": train, "dev": dev, "test": test}
     return settings, find_parts(
-        None if data is None else Path(data),
-        **{part: None if path is None else Path(path) for part, path in parts.items()},
+        None if data is None else read_path("data", data),
+        **{part: None if path is None else read_path(part, path) for part, path in parts.items()},
     )

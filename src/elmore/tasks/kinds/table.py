@@ -53,7 +53,7 @@ KINDS = {
 def find_kind(name: str) -> Kind:
     """Return a task by any of its names, ignoring case."""
     for kind in KINDS.values():
-        if name.lower() in (kind.name, *kind.also):
+        if str(name).lower() in (kind.name, *kind.also):
             return kind
     names = (
         f"{kind.name} ({', '.join(kind.also)})" if kind.also else kind.name

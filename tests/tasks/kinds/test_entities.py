@@ -9,8 +9,7 @@ from elmore.settings import read_section
 from elmore.tasks.data.columns import TaggedSentence
 from elmore.tasks.data.untagged import UntaggedForm
 from elmore.tasks.kinds.entities import EntitySettings, EntityTask
-from elmore.tasks.metrics.spans import Span, read_spans
-from elmore.tasks.metrics.tag_schemes import TagScheme, write_tags
+from elmore.tasks.metrics.tag_schemes import Span, TagScheme, read_spans, write_tags
 from elmore.text.language import Language
 from tests.tasks.data.places import find_data
 from tests.tasks.networks.tagging import fit, make_batch, make_tokens

@@ -3,8 +3,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elmore.errors import DataError, DataWarning
-from elmore.tasks.metrics.spans import Span, read_spans
-from elmore.tasks.metrics.tag_schemes import SchemeGuess, TagScheme, find_wrong_tag, write_tags
+from elmore.tasks.metrics.tag_schemes import (
+    SchemeGuess,
+    Span,
+    TagScheme,
+    find_wrong_tag,
+    read_spans,
+    write_tags,
+)
 
 
 def guess_scheme(sentences, name="the corpus"):

@@ -8,8 +8,7 @@ from elmore.tasks.inputs.char_filters import CharFilters
 from elmore.tasks.inputs.elmo_vectors import ElmoVectors
 from elmore.tasks.inputs.token_batch import TokenBatch, TokenBatcher
 from elmore.tasks.inputs.token_input import TokenInput
-from elmore.tasks.metrics.spans import read_spans
-from elmore.tasks.metrics.tag_schemes import TagScheme, write_tags
+from elmore.tasks.metrics.tag_schemes import TagScheme, read_spans, write_tags
 from elmore.tasks.networks.role_tagger import NO_LABEL, RoleFeatures, RoleTagger
 from elmore.tasks.task import TaskBatch
 

@@ -4,8 +4,7 @@ import pytest
 import torch
 
 from elmore.errors import DataError
-from elmore.tasks.metrics.spans import read_spans
-from elmore.tasks.metrics.tag_schemes import TagScheme, write_tags
+from elmore.tasks.metrics.tag_schemes import TagScheme, read_spans, write_tags
 from elmore.tasks.networks.tag_rules import allow_all, find_transitions
 
 # As data may have them: in no order, one type without its inner tag, one with hyphens.

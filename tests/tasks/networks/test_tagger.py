@@ -4,8 +4,7 @@ from itertools import product
 import pytest
 import torch
 
-from elmore.tasks.metrics.spans import read_spans
-from elmore.tasks.metrics.tag_schemes import TagScheme, write_tags
+from elmore.tasks.metrics.tag_schemes import TagScheme, read_spans, write_tags
 from elmore.tasks.networks.tag_numbers import number_tags
 from elmore.tasks.networks.tag_rules import find_transitions
 from elmore.tasks.networks.tagger import Tagger

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from elmore.errors import DataError, DataWarning
 from elmore.tasks.fit.data import Store, TaskData
 from elmore.tasks.metrics.tag_schemes import TagScheme
-from elmore.tasks.task import Task
+from elmore.tasks.task import Labels, Task
 from elmore.wording import count
 
 # The most frequent labels are shown; a treebank may have hundreds.
@@ -50,11 +50,15 @@ class DataSummary:
         return f"{lines}\n{count(len(labels), 'training label')}: {shown}{more}{scheme}"
 
 
-def summarize_data(task: Task, data: TaskData) -> DataSummary:
-    """Count examples, tokens and labels of all parts."""
+def summarize_data(task: Task, data: TaskData, *, labels: Labels | None = None) -> DataSummary:
+    """Count examples, tokens and labels of all parts.
+
+    `labels` are those that the task found in the training data, if it has already done so.
+    """
+    labels = _find_labels(task, data.train) if labels is None else labels
     return DataSummary(
         parts={name: _summarize_part(task, store) for name, store in data.parts.items()},
-        scheme=_find_scheme(task, data.train),
+        scheme=TagScheme(labels[0]) if labels and labels[0] in list(TagScheme) else None,
     )
 
 
@@ -66,14 +70,13 @@ def _summarize_part(task: Task, examples: Store) -> PartSummary:
     )
 
 
-def _find_scheme(task: Task, examples: Store) -> TagScheme | None:
+def _find_labels(task: Task, examples: Store) -> Labels:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)  # the training gives the same warnings
         try:
-            labels = task.find_labels(iter(examples))
+            return task.find_labels(iter(examples))
         except DataError:  # the training raises it too
-            return None
-    return TagScheme(labels[0]) if labels and labels[0] in list(TagScheme) else None
+            return ()
 
 
 def _shorten(label: str) -> str:

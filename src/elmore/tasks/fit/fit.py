@@ -171,7 +171,8 @@ def _prepare(
         len(data.train), share=training.share, most=training.max_examples, seed=training.seed
     )
     labels = task.find_labels(_pick(data, chosen))
-    if len(chosen) == len(data.train):  # otherwise some labels are missing
+    has_all_labels = len(chosen) == len(data.train)
+    if has_all_labels:
         _warn_of_unknown_labels(task, data, labels)
     observer.on_stage("choosing words")
     torch.manual_seed(training.seed)
@@ -180,6 +181,7 @@ def _prepare(
         check_data(
             task,
             data,
+            labels=labels if has_all_labels else None,
             seen_characters=elmo.find_seen_characters(settings.elmo),
             accept=accept,
             on_message=observer.on_message,

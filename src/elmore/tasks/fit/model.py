@@ -125,7 +125,7 @@ class TaskModel:
     ) -> Scores:
         """Return the official scores of predictions on examples with gold labels."""
         labelled = map(self._refuse_plain, check_iterable(examples))
-        pairs = list(self.predict(labelled, on_done=on_done))
+        pairs = list(self._predict(labelled, on_done))
         return self.task.score([example for example, _ in pairs], [found for _, found in pairs])
 
     def _refuse_plain(self, example: Any) -> Any:

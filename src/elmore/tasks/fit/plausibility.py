@@ -18,7 +18,7 @@ from elmore.tasks.fit.text_plausibility import (
     find_other_scripts,
     find_unsegmented,
 )
-from elmore.tasks.task import Task
+from elmore.tasks.task import Labels, Task
 
 # Tasks whose examples are one sentence each, and those that choose one label for an example.
 SENTENCE_TASKS = ("entities", "tags", "roles")
@@ -51,15 +51,17 @@ def check_data(
     task: Task,
     data: TaskData,
     *,
+    labels: Labels | None = None,
     seen_characters: frozenset[str] | None = None,
     accept: bool = False,
     on_message: Callable[[str], None] = lambda _text: None,
 ) -> None:
     """Show what was read; refuse what looks wrong, or with `accept` show that too.
 
-    `seen_characters` are those that the biLM knows, if there is a biLM and that is known.
+    `labels` are those of the training data, if the task has already found them. `seen_characters`
+    are those in the training data of the biLM, if they are known.
     """
-    summary = summarize_data(task, data)
+    summary = summarize_data(task, data, labels=labels)
     on_message(summary.describe())
     findings = list(find_implausible(task, data, summary, seen_characters=seen_characters))
     if findings and not accept:

@@ -28,8 +28,7 @@ from elmore.tasks.kinds.tags import (
     resolve_column,
     score_spans_of,
 )
-from elmore.tasks.metrics.spans import read_spans
-from elmore.tasks.metrics.tag_schemes import SchemeGuess, TagScheme, write_tags
+from elmore.tasks.metrics.tag_schemes import SchemeGuess, TagScheme, read_spans, write_tags
 from elmore.tasks.networks.tag_numbers import number_tags
 from elmore.tasks.networks.tag_rules import find_transitions, list_tags
 from elmore.tasks.networks.tagger import Tagger

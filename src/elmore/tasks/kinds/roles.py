@@ -21,7 +21,8 @@ from elmore.tasks.data.role_predicates import read_predicates
 from elmore.tasks.data.roles import read_roles
 from elmore.tasks.inputs.token_input import TokenInput
 from elmore.tasks.kinds.plain_inputs import is_list, refuse_input, take_tokens
-from elmore.tasks.metrics.spans import OUTSIDE, Span, SpanCounts, read_spans
+from elmore.tasks.metrics.spans import SpanCounts
+from elmore.tasks.metrics.tag_schemes import OUTSIDE, Span, read_spans
 from elmore.tasks.networks.role_tagger import RoleFeatures, RoleTagger
 from elmore.tasks.networks.tag_numbers import number_tags
 from elmore.tasks.task import Labels, Scores, Sentences, Task

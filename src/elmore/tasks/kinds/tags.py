@@ -108,6 +108,10 @@ class TagTask(Task):
             raise refuse_input(given, task=self.name, expected=expected)
         return TaggedSentence(tokens=tokens, tags=[])
 
+    def count_tokens(self, example: TaggedSentence) -> int:
+        """Return the length of the sentence."""
+        return len(example.tokens)
+
     def find_sentences(self, examples: Sequence[TaggedSentence]) -> tuple[Sentences, ...]:
         """Return the sentences, in one role."""
         return ([example.tokens for example in examples],)

@@ -1,31 +1,11 @@
-"""Read spans from tags, and compute their precision, recall and F1 as conlleval does.
-
-conlleval (CoNLL-2000 to 2003) accepts any tags: invalid sequences still give spans. seqeval does
-the same by default; its strict mode drops spans that violate the scheme, so its scores differ.
-conlleval itself knows only IOB1 and IOB2, and joins adjacent spans of one type in BIOES; here, as
-in seqeval, they are two.
-"""
+"""Precision, recall and F1 of spans, computed as by conlleval (CoNLL-2000 to 2003)."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from elmore.errors import DataError
 from elmore.tasks.metrics.ratios import divide, f1
-
-OUTSIDE = "O"
-_BEGINNING = {"B", "S", "U"}
-_ENDING = {"E", "S", "L", "U"}
-_KNOWN = {OUTSIDE, "I"} | _BEGINNING | _ENDING
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Span:
-    """Tokens from `start` up to but not including `end`."""
-
-    start: int
-    end: int
-    type: str
+from elmore.tasks.metrics.tag_schemes import Span, read_spans
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -87,11 +67,6 @@ class SpanScore:
         """All types together: its F1 is the micro average that conlleval prints first."""
         return sum(self.by_type.values(), start=SpanCounts())
 
-    def without(self, *types: str) -> "SpanScore":
-        """Leave out types: semantic roles are scored without the predicate (V), which is given."""
-        kept = {name: counts for name, counts in self.by_type.items() if name not in types}
-        return SpanScore(by_type=kept)
-
 
 def score_tags(gold: Sequence[str], predicted: Sequence[str]) -> SpanScore:
     """Score a sentence's predicted tags; the two sides may follow different schemes or none."""
@@ -116,29 +91,3 @@ def score_spans(gold: Iterable[Span], predicted: Iterable[Span]) -> SpanScore:
             for name in sorted(num_gold.keys() | num_predicted.keys())
         }
     )
-
-
-def read_spans(tags: Sequence[str], *, where: str = "tags") -> list[Span]:
-    """Read tags of any scheme, even invalid ones, as conlleval does; meant for predictions."""
-    spans: list[Span] = []
-    start = 0
-    previous, previous_type = OUTSIDE, ""
-    for position, tag in enumerate([*tags, OUTSIDE]):
-        letter, _, span_type = tag.partition("-")  # a type may have hyphens: B-C-ARG1
-        if letter not in _KNOWN:
-            raise DataError(
-                f"{where}, token {position + 1}: expected O, or one of B, I, E, S, L and U with a "
-                f"hyphen and a type, such as B-PER, got {tag!r}; fix the tag"
-            )
-        is_new = (
-            letter in _BEGINNING
-            or previous == OUTSIDE
-            or previous in _ENDING
-            or previous_type != span_type
-        )
-        if previous != OUTSIDE and (is_new or letter == OUTSIDE):
-            spans.append(Span(start, position, previous_type))
-        if is_new:
-            start = position
-        previous, previous_type = letter, span_type
-    return spans

@@ -1,4 +1,9 @@
-"""Tagging schemes for spans: recognize and write them.
+"""Spans as tags: read spans from any tags, write them in a scheme, guess the scheme of a corpus.
+
+Spans are read as by conlleval, which accepts any tags: invalid sequences still give spans. seqeval
+does the same by default; its strict mode drops spans that violate the scheme, so its scores differ.
+conlleval itself knows only IOB1 and IOB2, and joins adjacent spans of one type in BIOES; here, as
+in seqeval, they are two.
 
 Each scheme has exactly one way to write given spans. So tags follow a scheme if writing their spans
 again gives the same tags; where it does not, it gives the expected tag.
@@ -7,10 +12,24 @@ again gives the same tags; where it does not, it gives the expected tag.
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 
 from elmore.errors import DataError, DataWarning
-from elmore.tasks.metrics.spans import OUTSIDE, Span, read_spans
+
+OUTSIDE = "O"
+_BEGINNING = {"B", "S", "U"}
+_ENDING = {"E", "S", "L", "U"}
+_KNOWN = {OUTSIDE, "I"} | _BEGINNING | _ENDING
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Span:
+    """Tokens from `start` up to but not including `end`."""
+
+    start: int
+    end: int
+    type: str
 
 
 class TagScheme(StrEnum):
@@ -29,6 +48,32 @@ _LETTERS = {
     TagScheme.BIOES: ("B", "I", "E", "S"),
     TagScheme.BILOU: ("B", "I", "L", "U"),
 }
+
+
+def read_spans(tags: Sequence[str], *, where: str = "tags") -> list[Span]:
+    """Read tags of any scheme, even invalid ones, as conlleval does; meant for predictions."""
+    spans: list[Span] = []
+    start = 0
+    previous, previous_type = OUTSIDE, ""
+    for position, tag in enumerate([*tags, OUTSIDE]):
+        letter, _, span_type = tag.partition("-")  # a type may have hyphens: B-C-ARG1
+        if letter not in _KNOWN:
+            raise DataError(
+                f"{where}, token {position + 1}: expected O, or one of B, I, E, S, L and U with a "
+                f"hyphen and a type, such as B-PER, got {tag!r}; fix the tag"
+            )
+        is_new = (
+            letter in _BEGINNING
+            or previous == OUTSIDE
+            or previous in _ENDING
+            or previous_type != span_type
+        )
+        if previous != OUTSIDE and (is_new or letter == OUTSIDE):
+            spans.append(Span(start, position, previous_type))
+        if is_new:
+            start = position
+        previous, previous_type = letter, span_type
+    return spans
 
 
 def write_tags(spans: Iterable[Span], *, num_tokens: int, scheme: TagScheme) -> list[str]:

@@ -10,8 +10,7 @@ import torch
 from torch import Tensor
 
 from elmore.errors import DataError
-from elmore.tasks.metrics.spans import OUTSIDE
-from elmore.tasks.metrics.tag_schemes import TagScheme
+from elmore.tasks.metrics.tag_schemes import OUTSIDE, TagScheme
 
 # Memory, and time per token, grow with the square of this; tasks have a few hundred labels.
 MAX_LABELS = 4096

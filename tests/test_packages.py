@@ -58,6 +58,7 @@ def test_the_wheel_has_the_program_the_model_and_both_licences(plain_wheel):
     assert metadata["License-Expression"] == "Apache-2.0 AND CC-BY-SA-3.0"
 
 
+@pytest.mark.slow
 def test_a_wheel_without_kernels_is_tagged_for_every_machine(plain_wheel):
     assert plain_wheel.name.endswith("-py3-none-any.whl")
     assert packages.read_metadata(plain_wheel, "WHEEL")["Root-Is-Purelib"] == "true"

@@ -155,6 +155,7 @@ def test_threads_change_no_bit(variant, precision, monkeypatch):
             assert torch.equal(output.state.cell, found[0].state.cell)
 
 
+@pytest.mark.slow
 def test_variants_of_eight_and_sixteen_lanes_agree_to_the_bit():
     """Each output is one sum in the order of its inputs, however many lanes there are."""
     case = Case(lengths=(5, 9, 2), output_dim=33, cell_dim=70)

@@ -13,7 +13,9 @@ from elmore.errors import ConfigError
 from elmore.kernels import library
 from tests.kernels import libraries
 
-NATIVE = ["avx2", "wide", "avx512", "avx512_vnni", "avx512_bf16"]
+# Tests with `wide` are slow because it has to be compiled first.
+WIDE = pytest.param("wide", marks=pytest.mark.slow)
+NATIVE = ["avx2", WIDE, "avx512", "avx512_vnni", "avx512_bf16"]
 
 GIVEN_FOLDER = Path(os.environ.get("ELMORE_KERNEL_FOLDER") or Path(library.__file__).parent)
 # `make sanitize` sets this. It is about our own code, and slow.

@@ -237,6 +237,7 @@ def test_weights_saved_by_python_2_are_read(tmp_path):
     assert read_torch_file(path)["weight"].tolist() == [1.0, 1.0]
 
 
+@pytest.mark.slow
 def test_the_commands_above_would_have_run(tmp_path):
     for name in ("system", "eval", "mkdir"):
         pickle.loads(pickle.dumps(harms(tmp_path)[name]))

@@ -24,6 +24,17 @@ def test_steps_read_the_longest_sentence_first():
     assert packing.backward_lm.tolist() == [3, 0, 2, 1]
 
 
+@given(st.integers(1, 9), st.integers(1, 9))
+def test_one_sentence_is_read_as_it_is_next_to_a_shorter_one(length, more):
+    alone = pack(torch.tensor([length + more]), device=torch.device("cpu"))
+    both = pack(torch.tensor([length + more, length]), device=torch.device("cpu"))
+    is_first = both.forward_lm < length + more
+    assert alone.step_sizes == [1] * (length + more)
+    assert alone.forward_lm.equal(both.forward_lm[is_first])
+    assert alone.backward_lm.equal(both.backward_lm[both.backward_lm < length + more])
+    assert alone.order.tolist() == [0]
+
+
 @given(st.permutations(range(7)).map(torch.tensor))
 def test_inverting_undoes(places):
     assert torch.equal(places[invert(places)], torch.arange(7))

@@ -30,7 +30,7 @@ def make(model, *, policy="reset", layers="all", **settings):
     return WindowedReading(
         Engine(model.bilm, cache, **{"tokens_per_batch": 20, **settings}),
         choice.cut,
-        empty=choice.make_empty(model.bilm),
+        make_empty=lambda: choice.make_empty(model.bilm),
         policy=StatePolicy(policy),
         max_sentence_tokens=100,
     )

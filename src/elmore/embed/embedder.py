@@ -411,7 +411,7 @@ class Embedder:
         reading = WindowedReading(
             self._engine,
             partial(choice.cut, output=output),
-            empty=choice.make_empty(self._bilm, output=output),
+            make_empty=partial(choice.make_empty, self._bilm, output=output),
             policy=self.state,
             max_sentence_tokens=self.max_sentence_tokens,
         )

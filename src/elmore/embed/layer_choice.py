@@ -100,12 +100,15 @@ class LayerChoice:
         ]
         # Copied, because a slice would keep the whole batch alive. On the CPU numpy copies, because
         # torch would wake up its threads for it.
-        with torch.inference_mode(False):  # so that the tensors can be used in training
-            if output is Output.TORCH and chosen.device.type != "cpu":
-                return [chosen[piece].clone() for piece in slices]
+        if output is Output.NUMPY or chosen.device.type == "cpu":
             arrays = chosen.cpu().numpy()
             copies = [arrays[piece].copy() for piece in slices]
-            return copies if output is Output.NUMPY else list(map(torch.from_numpy, copies))
+            if output is Output.NUMPY:
+                return copies
+        with torch.inference_mode(False):  # so that the tensors can be used in training
+            if chosen.device.type == "cpu":
+                return [torch.from_numpy(array) for array in copies]
+            return [chosen[piece].clone() for piece in slices]
 
     def make_empty(self, reader: Reader, *, output: Output = Output.NUMPY) -> Any:
         """Return the vectors of a sentence without tokens."""

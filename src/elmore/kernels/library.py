@@ -72,7 +72,7 @@ class Kernel:
 
 def find_kernel() -> Kernel | None:
     """Return the kernel to use, or None for torch; log once if there is none."""
-    folder = _folder()
+    folder = os.environ.get("ELMORE_KERNEL_FOLDER")
     choice = _choose(chosen_by_hand(), folder)
     # Only one of several threads gets its own object back. A lock could be held during a fork.
     if choice.reason and _noted.setdefault(folder, mark := object()) is mark:
@@ -124,9 +124,10 @@ class KernelReport:
 
 def report_kernels() -> KernelReport:
     """Return which kernels were built, which work here, and which one is used."""
-    folder = _folder()
+    chosen_folder = os.environ.get("ELMORE_KERNEL_FOLDER")
+    folder = _find_folder(chosen_folder)
     try:
-        choice = _choose(chosen_by_hand(), folder)
+        choice = _choose(chosen_by_hand(), chosen_folder)
     except ConfigError as error:
         used, reason = None, str(error)
     else:
@@ -174,7 +175,8 @@ class _Choice:
 
 
 @cache
-def _choose(choice: str | None, folder: Path) -> _Choice:
+def _choose(choice: str | None, chosen_folder: str | None) -> _Choice:
+    folder = _find_folder(chosen_folder)
     if choice == TORCH:
         return _Choice(kernel=None)
     if choice not in _CHOICES:
@@ -199,7 +201,7 @@ def _choose(choice: str | None, folder: Path) -> _Choice:
     return _Choice(kernel=None, reason=reason, remedy=remedy)
 
 
-_noted: dict[Path, object] = {}  # folders for which the note was logged
+_noted: dict[str | None, object] = {}  # folders for which the note was logged
 
 
 def _can_be_built() -> bool:
@@ -207,8 +209,8 @@ def _can_be_built() -> bool:
     return platform.machine().lower() in {"x86_64", "amd64"} and sys.platform != "win32"
 
 
-def _folder() -> Path:
-    return Path(os.environ.get("ELMORE_KERNEL_FOLDER") or Path(__file__).parent)
+def _find_folder(chosen: str | None) -> Path:
+    return Path(chosen) if chosen else Path(__file__).parent
 
 
 def _library_path(folder: Path, name: str) -> Path | None:

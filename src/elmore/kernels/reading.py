@@ -3,10 +3,12 @@
 Shapes: L LSTM layers, N tokens in total, B sentences, D one direction, C cells.
 """
 
+import ctypes
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
+from typing import Any
 
 import numpy as np
 import torch
@@ -93,6 +95,22 @@ class PackedReader:
         }
         if len(widths) != 1:
             raise ValueError(f"expected layers of equal width, got {sorted(widths)}")
+        self._structs = self._make_structs()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out the structs, because they hold addresses."""
+        return {name: value for name, value in self.__dict__.items() if name != "_structs"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._structs = self._make_structs()
+
+    def _make_structs(self) -> list[ctypes.Array[interface.Layer]]:
+        """Return the layers of each direction as native code takes them."""
+        return [
+            (interface.Layer * len(layers))(*(layer.pointer() for layer in layers))
+            for layers in self.directions
+        ]
 
     def read(
         self,
@@ -117,17 +135,19 @@ class PackedReader:
         hidden, cell = hidden.detach().contiguous(), cell.detach().contiguous()
         num_tokens, dim = tokens.shape
         layers = tokens.new_empty((num_layers + 1, num_tokens, 2 * dim))
-        layers[0, :, :dim] = tokens
-        layers[0, :, dim:] = tokens
+        layers[0].view(num_tokens, 2, dim).copy_(tokens.unsqueeze(1))
         last_hidden, last_cell = torch.empty_like(hidden), torch.empty_like(cell)
         sizes = np.array(step_sizes, np.int32)
 
+        def find_half(states: Tensor, number: int) -> int:
+            """Return the address of one direction's states."""
+            return states.data_ptr() + number * states.stride(0) * states.itemsize
+
         def read_direction(number: int) -> None:
-            packed = self.directions[number]
             check(
                 kernel.functions.elmore_read(
                     CODES[self.precision],
-                    (interface.Layer * num_layers)(*(layer.pointer() for layer in packed)),
+                    self._structs[number],
                     num_layers,
                     self.has_residuals,
                     sizes.ctypes.data,
@@ -135,11 +155,11 @@ class PackedReader:
                     positions[number].data_ptr(),
                     tokens.data_ptr(),
                     dim,
-                    hidden[number].data_ptr(),
-                    cell[number].data_ptr(),
-                    last_hidden[number].data_ptr(),
-                    last_cell[number].data_ptr(),
-                    layers[1, :, number * dim :].data_ptr(),
+                    find_half(hidden, number),
+                    find_half(cell, number),
+                    find_half(last_hidden, number),
+                    find_half(last_cell, number),
+                    layers[1].data_ptr() + number * dim * layers.itemsize,
                     layers.stride(0),
                     layers.stride(1),
                     team_size,
@@ -180,7 +200,9 @@ class PackedReader:
         if num_sentences > MAX_TEAM_ROWS:
             return 1
         layer = self.directions[0][0]
-        read_at_each_step = [layer.state] + ([layer.projection] if layer.projection else [])
-        is_large = sum(matrix.num_bytes for matrix in read_at_each_step) >= MIN_TEAM_BYTES
+        num_bytes = layer.state.num_bytes  # what is read at each step
+        if layer.projection is not None:
+            num_bytes += layer.projection.num_bytes
+        is_large = num_bytes >= MIN_TEAM_BYTES
         num_panels = layer.state.num_panels // 4
         return min(torch.get_num_threads(), os.cpu_count() or 1, num_panels) if is_large else 1

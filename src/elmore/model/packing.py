@@ -33,6 +33,14 @@ def pack(lengths: Tensor, *, device: torch.device) -> Packing:
     """Plan the reading of sentences with these lengths."""
     # In numpy, because with so few numbers the overhead of torch calls would dominate.
     length = lengths.numpy()
+    if len(length) == 1:  # the same result, sooner
+        steps = np.arange(length[0])
+        return Packing(
+            order=_to_tensor(np.zeros(1, np.int64), device),
+            step_sizes=[1] * len(steps),
+            forward_lm=_to_tensor(steps, device),
+            backward_lm=_to_tensor(steps[::-1].copy(), device),
+        )
     order = np.argsort(-length, kind="stable")
     sorted_length = length[order]
     start = (length.cumsum() - length)[order]

@@ -29,7 +29,7 @@ class SentenceWindow(Generic[_Vectors]):
 class WindowedReading(Generic[_Vectors]):
     """Reads sentences in order; `finish` computes the result for each sentence of a batch.
 
-    `empty` is the result for sentences without tokens.
+    `make_empty` returns the result for a sentence without tokens.
     """
 
     def __init__(
@@ -37,13 +37,13 @@ class WindowedReading(Generic[_Vectors]):
         engine: Engine,
         finish: Callable[[ReadBatch], Sequence[_Vectors]],
         *,
-        empty: _Vectors,
+        make_empty: Callable[[], _Vectors],
         policy: StatePolicy,
         max_sentence_tokens: int,
     ) -> None:
         self._engine = engine
         self._finish = finish
-        self._empty = empty
+        self._make_empty = make_empty
         self._policy = policy
         self._max_sentence_tokens = max_sentence_tokens
 
@@ -76,7 +76,10 @@ class WindowedReading(Generic[_Vectors]):
                     vectors, state = self._read_documents(window, state)
                 case StatePolicy.STREAM:
                     vectors, state = self._read_rows(window, state, rows=rows)
-            in_order = [vectors.get(number, self._empty) for number in range(len(window))]
+            in_order = [
+                vectors[number] if number in vectors else self._make_empty()
+                for number in range(len(window))
+            ]
             yield SentenceWindow(sentences=window, vectors=in_order, state=state)
 
     def _read_alone(self, window: list[Tokens]) -> dict[int, _Vectors]:

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 
+from elmore.config import WEIGHTS_IN_MEMORY
 from elmore.errors import ConfigError
 from elmore.kernels.library import find_kernel
 from elmore.kernels.packed import PackedMatrix, Precision, interleave_numbers
@@ -51,7 +52,7 @@ def embed(bilm, model):
         return bilm.contextualize(tokens[batch.positions], batch.lengths).layers
 
 
-@pytest.mark.parametrize("precision", Precision)
+@pytest.mark.parametrize("precision", WEIGHTS_IN_MEMORY)
 def test_a_copy_that_was_sent_gives_the_same_bits(kernel, model, precision):
     packed = freeze(model.bilm, precision=precision)
     assert isinstance(packed, PackedBiLM)
@@ -72,7 +73,7 @@ def test_f32_packed_is_the_network_itself(kernel, model):
     assert difference.abs().max() < 2e-6
 
 
-@pytest.mark.parametrize("precision", Precision)
+@pytest.mark.parametrize("precision", WEIGHTS_IN_MEMORY)
 def test_rounded_weights_stand_in_for_a_kernel(kernel, model, precision):
     packed = freeze(model.bilm, precision=precision)
     rounded = round_weights(deepcopy(model.bilm), precision)
@@ -97,7 +98,7 @@ def test_weights_packed_for_another_kernel_are_refused(kernel):
 
 def test_a_narrow_precision_takes_less_memory(kernel):
     weight = torch.randn(512, 256)
-    sizes = [PackedMatrix(kernel, weight, precision=p).num_bytes for p in Precision]
+    sizes = [PackedMatrix(kernel, weight, precision=p).num_bytes for p in WEIGHTS_IN_MEMORY]
     assert sizes[0] == 512 * 256 * 4
     assert sizes[1] == sizes[0] // 2
     assert sizes[2] == sizes[0] // 4 + 512 * 2 * 4
@@ -112,7 +113,7 @@ def test_where_a_weight_stands_in_memory_does_not_matter(kernel):
         torch.cat([torch.zeros(1), weight.flatten()])[1:].view(7, 5),
         weight.repeat_interleave(2, dim=1)[:, ::2],
     ]
-    for precision in Precision:
+    for precision in WEIGHTS_IN_MEMORY:
         wanted = PackedMatrix(kernel, weight, precision=precision)
         for view in strange:
             found = PackedMatrix(kernel, view, precision=precision)

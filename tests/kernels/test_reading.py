@@ -12,7 +12,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 
-from elmore.config import Precision
+from elmore.config import WEIGHTS_IN_MEMORY, Precision
 from elmore.kernels import reading
 from elmore.kernels.library import find_kernel
 from elmore.model.packed_bilm import freeze
@@ -49,7 +49,7 @@ def assert_right(case: Case, precision: Precision) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("precision", Precision)
+@pytest.mark.parametrize("precision", WEIGHTS_IN_MEMORY)
 @settings(max_examples=15, deadline=None)
 @given(lstms.cases())
 def test_every_layer_and_state_is_that_of_the_formulas(variant, precision, case):
@@ -70,13 +70,13 @@ LARGE_CASES = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("precision", Precision)
+@pytest.mark.parametrize("precision", WEIGHTS_IN_MEMORY)
 @pytest.mark.parametrize("name", LARGE_CASES)
 def test_no_size_is_too_small_or_too_large(variant, precision, name):
     assert_right(LARGE_CASES[name], precision)
 
 
-@pytest.mark.parametrize("precision", Precision)
+@pytest.mark.parametrize("precision", WEIGHTS_IN_MEMORY)
 @settings(max_examples=10, deadline=None)
 @given(case=lstms.cases())
 def test_a_precision_costs_what_it_may(variant, precision, case):
@@ -98,7 +98,7 @@ def test_tight_clips_are_reached():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("precision", Precision)
+@pytest.mark.parametrize("precision", WEIGHTS_IN_MEMORY)
 @settings(max_examples=8, deadline=None)
 @given(case=lstms.cases(max_sentences=12, max_length=20))
 def test_batch_mates_change_no_bit(variant, precision, case):
@@ -106,7 +106,7 @@ def test_batch_mates_change_no_bit(variant, precision, case):
     assert_same_alone(reader, case, range(len(case.lengths)))
 
 
-@pytest.mark.parametrize("precision", Precision)
+@pytest.mark.parametrize("precision", WEIGHTS_IN_MEMORY)
 def test_many_batch_mates_change_no_bit(variant, precision):
     case = Case(lengths=tuple(1 + n % 3 for n in range(257)), output_dim=17, cell_dim=33)
     assert_same_alone(freeze(case.build(), precision=precision), case, range(0, 257, 16))
@@ -130,7 +130,7 @@ def assert_same_alone(reader, case, sentences):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("precision", Precision)
+@pytest.mark.parametrize("precision", WEIGHTS_IN_MEMORY)
 def test_threads_change_no_bit(variant, precision, monkeypatch):
     monkeypatch.setattr(reading, "MIN_TEAM_BYTES", 0)  # small weights, and still a team
     cases = [
@@ -162,7 +162,9 @@ def test_variants_of_eight_and_sixteen_lanes_agree_to_the_bit():
     found = []
     for name in ("avx2", "wide"):
         with variants.using(name):
-            found += [read(freeze(case.build(), precision=p), case).layers for p in Precision]
+            for precision in WEIGHTS_IN_MEMORY:
+                packed = freeze(case.build(), precision=precision)
+                found.append(read(packed, case).layers)
     for eight, sixteen in zip(found[:3], found[3:], strict=True):
         assert torch.equal(eight, sixteen)
 
@@ -170,7 +172,7 @@ def test_variants_of_eight_and_sixteen_lanes_agree_to_the_bit():
 # What no sentence should contain.
 
 
-@pytest.mark.parametrize("precision", Precision)
+@pytest.mark.parametrize("precision", WEIGHTS_IN_MEMORY)
 @pytest.mark.parametrize("number", [float("nan"), float("inf"), -float("inf"), 3e38, 1e-45])
 def test_a_strange_number_stays_in_its_sentence(variant, precision, number):
     case = Case(lengths=(4, 6, 3, 1), output_dim=17, cell_dim=20, cell_clip=None, output_clip=None)
@@ -193,7 +195,7 @@ def test_a_strange_number_stays_in_its_sentence(variant, precision, number):
         assert not strange.layers[:, 4, :half].isnan().any()
 
 
-@pytest.mark.parametrize("precision", Precision)
+@pytest.mark.parametrize("precision", WEIGHTS_IN_MEMORY)
 def test_a_weight_that_is_no_number_is_not_overlooked(variant, precision):
     case = Case(lengths=(2,), num_layers=1)
     bilm = case.build()
@@ -211,7 +213,7 @@ def test_zero_weights_and_zero_tokens_give_zero(variant):
     with torch.no_grad():
         for weight in bilm.parameters():
             weight.zero_()
-    for precision in Precision:
+    for precision in WEIGHTS_IN_MEMORY:
         reader = freeze(bilm, precision=precision)
         assert not read(reader, case, torch.zeros(3, 5)).layers.any()
         assert not read(reader, case).layers[1:].any()

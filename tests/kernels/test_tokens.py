@@ -9,7 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from elmore.config import Precision
+from elmore.config import WEIGHTS_IN_MEMORY, Precision
 from elmore.kernels.library import find_kernel
 from elmore.kernels.tokens import PackedHighway, PackedLinear, find_strongest, scatter_gradient
 from tests import reference
@@ -51,7 +51,7 @@ def bound(num_inputs: int, precision: Precision) -> float:
     return error
 
 
-@pytest.mark.parametrize("precision", Precision)
+@pytest.mark.parametrize("precision", WEIGHTS_IN_MEMORY)
 @settings(max_examples=25, deadline=None)
 @given(num_rows=NUM_ROWS, num_inputs=DIMS, num_outputs=DIMS, seed=st.integers(0, 99))
 def test_a_linear_layer_is_a_product_and_a_bias(
@@ -84,7 +84,7 @@ def test_int8_is_whole_numbers_to_the_bit(kernel, num_rows, num_inputs, num_outp
     np.testing.assert_array_equal(found, wanted * scale.T * (most / limit))
 
 
-@pytest.mark.parametrize("precision", Precision)
+@pytest.mark.parametrize("precision", WEIGHTS_IN_MEMORY)
 @settings(max_examples=25, deadline=None)
 @given(num_rows=NUM_ROWS, dim=DIMS, seed=st.integers(0, 99))
 def test_a_highway_layer_is_its_formula(kernel, precision, num_rows, dim, seed):
@@ -102,7 +102,7 @@ def test_a_highway_layer_is_its_formula(kernel, precision, num_rows, dim, seed):
     np.testing.assert_allclose(found, wanted, rtol=0, atol=2 * bound(dim, precision))
 
 
-@pytest.mark.parametrize("precision", Precision)
+@pytest.mark.parametrize("precision", WEIGHTS_IN_MEMORY)
 def test_a_row_is_the_same_in_any_company_and_any_number_of_threads(kernel, precision):
     x = draw_floats(0, 150, 33)
     weights = draw_floats(1, 33, 33), draw_floats(2, 33)
@@ -120,7 +120,7 @@ def test_a_row_is_the_same_in_any_company_and_any_number_of_threads(kernel, prec
             torch.set_num_threads(before)
 
 
-@pytest.mark.parametrize("precision", Precision)
+@pytest.mark.parametrize("precision", WEIGHTS_IN_MEMORY)
 @pytest.mark.parametrize("number", [float("nan"), float("inf"), 3e38])
 def test_a_strange_number_stays_in_its_row(kernel, precision, number):
     x = draw_floats(0, 9, 20)

@@ -1,3 +1,5 @@
+import pickle
+
 import numpy as np
 import pytest
 import torch
@@ -114,9 +116,79 @@ def test_dropout_comes_before_the_projection():
     assert torch.equal(output.representations[0][output.mask], bias)
 
 
-def test_no_representation_is_a_mistake():
-    with pytest.raises(ValueError, match="give at least 1"):
-        make(num_representations=0)
+def test_without_representations_there_are_only_layers():
+    with pytest.raises(ValueError, match="give at least 0"):
+        make(num_representations=-1)
+    model, elmo = make(num_representations=0)
+    with pytest.raises(ValueError, match="only encode and contextualize"):
+        elmo(model.batch(SENTENCES))
+    assert not [name for name in elmo.state_dict() if not name.startswith("bilm.")]
+
+
+def test_encode_and_contextualize_give_the_layers_of_the_bilm():
+    model = tiny.model()
+    wanted = model.bilm(model.batch(SENTENCES)).layers
+    elmo = Elmo(model, num_representations=0)
+    for given in (SENTENCES, model.batch(SENTENCES)):
+        tokens, lengths = elmo.encode(given)
+        assert lengths.tolist() == [4, 6, 2]
+        assert torch.equal(tokens, wanted[0, :, :5])
+        assert torch.equal(elmo.contextualize(tokens, lengths), wanted)
+
+
+def test_a_frozen_elmo_encodes_a_token_once_until_a_weight_changes(monkeypatch):
+    model = tiny.model()
+    elmo = Elmo(model, dropout=0.0)
+    encoded = []
+    encode = model.bilm.encode
+    monkeypatch.setattr(model.bilm, "encode", lambda ids: encoded.append(ids) or encode(ids))
+    first = elmo(SENTENCES).representations[0]
+    num_calls = len(encoded)
+    assert torch.equal(elmo(SENTENCES).representations[0], first)
+    assert len(encoded) == num_calls
+    with torch.no_grad():
+        model.bilm.token_encoder.characters.embedding.weight.mul_(1.5)
+    wanted = Elmo(model.bilm, dropout=0.0)(model.batch(SENTENCES)).representations[0]
+    assert torch.equal(elmo(SENTENCES).representations[0], wanted)
+
+
+def test_a_copy_has_a_cache_of_its_own():
+    elmo = Elmo(tiny.model(), dropout=0.0)
+    elmo(SENTENCES)
+    copied = pickle.loads(pickle.dumps(elmo))
+    with torch.no_grad():
+        copied.bilm.token_encoder.projection.weight.mul_(2.0)
+    changed = copied(SENTENCES).representations[0]
+    assert not torch.allclose(changed, elmo(SENTENCES).representations[0])
+
+
+def test_the_carried_state_can_be_saved_and_some_rows_reset():
+    model, elmo = make(state="stream")
+    assert elmo.carried_state is None
+    batch = model.batch([["a"], ["b", "c"]])
+    fresh = elmo(batch).representations[0]
+    saved = elmo.carried_state
+    second = elmo(batch).representations[0]
+    elmo.carried_state = saved
+    assert torch.equal(elmo(batch).representations[0], second)
+    elmo.carried_state = saved
+    elmo.reset_state(torch.tensor([True, False]))
+    found = elmo(batch).representations[0]
+    assert torch.equal(found[0], fresh[0])
+    assert torch.equal(found[1], second[1])
+    with pytest.raises(ValueError, match="each of 2 rows, got 3"):
+        elmo.reset_state(torch.tensor([True, False, True]))
+    elmo.carried_state = None
+    assert torch.equal(elmo(batch).representations[0], fresh)
+
+
+def test_the_vector_of_padding_is_that_of_a_token_without_characters():
+    model = tiny.model()
+    cnn = model.bilm.token_encoder.characters
+    with torch.no_grad():
+        cnn.embedding.weight[7] = 0.0
+        wanted = model.bilm.token_encoder(torch.full((1, 9), 7), None)[0]
+    assert_close(Elmo(model).encode_padding(), wanted)
 
 
 def test_a_projection_sets_the_width():
@@ -243,6 +315,8 @@ def test_padded_character_ids_are_read_as_their_tokens_are():
     wanted, found = elmo(SENTENCES), elmo(ids)
     assert torch.equal(found.representations[0], wanted.representations[0])
     assert torch.equal(found.mask, wanted.mask)
+    ids[0, 0, 3] = 0  # no character
+    assert not torch.equal(elmo(ids).representations[0], wanted.representations[0])
     for wrong, message in (
         (ids[0], "shape"),
         (ids.float(), "torch.float32"),
@@ -252,7 +326,6 @@ def test_padded_character_ids_are_read_as_their_tokens_are():
         (torch.cat([ids, torch.full_like(ids[:, :1], -1)], dim=1), "got -1 to "),
         (ids > 0, "integer character ids"),
         (ids + 300 * (ids > 0), r"from 0 \(padding\) to 261, got 0 to"),
-        (torch.cat([ids[:, :, :1] * 0, ids[:, :, 1:]], dim=2), "inside a token must be from 1"),
     ):
         with pytest.raises(DataError, match=message):
             elmo(wrong)

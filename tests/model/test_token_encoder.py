@@ -203,13 +203,25 @@ def test_layers_above_learn_from_tables_kept_in_inference():
     assert encoder.highways[0].gate.weight.grad.any()
 
 
-@pytest.mark.parametrize("wrong", [-1, 261])
+@pytest.mark.parametrize("wrong", [-1, 262])
 @pytest.mark.parametrize("mode", [torch.enable_grad, torch.inference_mode])
 def test_ids_outside_the_alphabet_are_refused(wrong, mode):
     char_ids = spell("a")
     char_ids[0, 0] = wrong
-    with mode(), pytest.raises(IndexError, match="expected character ids from 0 to 260, got"):
+    with mode(), pytest.raises(IndexError, match="expected character ids from 0 to 261, got"):
         make_cnn(filters=[(2, 3)])(char_ids)
+
+
+@pytest.mark.parametrize("mode", [torch.enable_grad, torch.inference_mode])
+def test_the_id_after_the_last_unit_is_a_zero_vector(mode):
+    cnn = make_cnn()
+    with torch.no_grad():
+        cnn.embedding.weight[7] = 0.0
+    seven = spell("a")
+    seven[0, 1:5] = 7
+    none = seven.where(seven != 7, 261)
+    with mode():
+        torch.testing.assert_close(cnn(none), cnn(seven))
 
 
 def test_no_tokens_have_no_vectors():

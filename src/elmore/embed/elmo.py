@@ -4,10 +4,10 @@ Shapes: B sentences, T tokens in the longest, D both directions or the projectio
 """
 
 from collections.abc import Iterable, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
@@ -15,14 +15,25 @@ from torch import Tensor, nn
 from elmore.config import StatePolicy
 from elmore.embed.embedder import Embedder
 from elmore.errors import ConfigError, DataError
-from elmore.model.bilm import BiLM
+from elmore.model.bilm import BiLM, version_of
 from elmore.model.packing import drop_markers, to_padded
 from elmore.model.scalar_mix import ScalarMix
 from elmore.model.state import BiLMState, RowMemory
+from elmore.read.token_cache import TokenCache
 from elmore.settings import read_choice
-from elmore.text.batches import Batch, Speller, make_batch, make_batch_of_ids
+from elmore.text.batches import (
+    NUM_MARKERS,
+    Batch,
+    Speller,
+    TokenSpeller,
+    check_tokens,
+    make_batch,
+)
+from elmore.text.spelled_tokens import SpelledTokenReader
 from elmore.weights.elmo_model import ElmoModel
 from elmore.weights.loading import load_model
+
+CACHE_SIZE = 30_000  # token vectors
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -38,7 +49,7 @@ class Elmo(nn.Module):
 
     `model` is what `elmore.load` returns or accepts (a path or a hub id), or just a biLM; then
     `forward` accepts batches only. Each of the `num_representations` has its own mix, and the biLM
-    runs once for all of them.
+    runs once for all of them. With 0 of them, there are only `encode` and `contextualize`.
     """
 
     def __init__(
@@ -56,8 +67,8 @@ class Elmo(nn.Module):
         state: StatePolicy | str = StatePolicy.RESET,
     ) -> None:
         super().__init__()
-        if not isinstance(num_representations, int) or num_representations < 1:
-            raise ValueError(f"num_representations is {num_representations!r}; give at least 1")
+        if not isinstance(num_representations, int) or num_representations < 0:
+            raise ValueError(f"num_representations is {num_representations!r}; give at least 0")
         loaded = load_model(model) if isinstance(model, str | Path) else model
         # Storing the model itself would change the names in the state dict.
         bilm, self.speller = _take_apart(loaded)
@@ -80,6 +91,7 @@ class Elmo(nn.Module):
         self.keeps_markers = keeps_markers
         self.state = StatePolicy(read_choice("state", state, StatePolicy))
         self._memory = RowMemory()
+        self._caches: dict[type, tuple[object, TokenCache]] = {}
 
     @property
     def output_dim(self) -> int:
@@ -104,29 +116,105 @@ class Elmo(nn.Module):
         Batches come from `ElmoModel.batch`, ids from AllenNLP's `batch_to_ids`. State policy
         `document` needs `starts_document` (B,): which sentences begin a document.
         """
-        batch = sentences if isinstance(sentences, Batch) else self._make_batch(sentences)
-        with nullcontext() if self.trains_bilm else torch.no_grad():
-            output = self.bilm(batch, self._begin(len(batch.lengths), starts_document))
-        if self.state is not StatePolicy.RESET:
-            self._memory.keep(output.state)
+        if not self.mixes:
+            raise ValueError("num_representations is 0, so only encode and contextualize work")
+        tokens, lengths = self.encode(sentences)
+        layers = self.contextualize(tokens, lengths, starts_document=starts_document)
         # As in AllenNLP, layer norm includes the markers, so they are dropped after the mix.
-        mixed = torch.stack([mix(output.layers) for mix in self.mixes])
-        padded, mask = self._pad(mixed, batch.lengths)
+        mixed = torch.stack([mix(layers) for mix in self.mixes])
+        padded, mask = self._pad(mixed, lengths)
         padded = self.dropout(padded)
         if self.projection is not None:
             padded = self.projection(padded) * mask.unsqueeze(-1)
         return ElmoOutput(representations=list(padded), mask=mask)
+
+    def encode(self, sentences: Batch | Sequence[Sequence[str]] | Tensor) -> tuple[Tensor, Tensor]:
+        """Return flat (N, D) context-free vectors, markers included, and the (B,) lengths.
+
+        On the CPU, vectors are cached if no gradient is needed.
+        """
+        if isinstance(sentences, Batch):
+            batch = sentences
+        else:
+            tokens, speller = self._read_tokens(sentences)
+            cache = self._find_cache(speller)
+            if cache is not None:
+                lengths = [len(sentence) + NUM_MARKERS for sentence in tokens]
+                return cache.find(tokens), torch.tensor(lengths, dtype=torch.int64)
+            batch = make_batch(tokens, speller).to(self.bilm.device)
+        with self._gradient():
+            return self.bilm.encode(batch.tokens)[batch.positions], batch.lengths
+
+    def encode_padding(self) -> Tensor:
+        """Return the (D,) context-free vector of a token without characters.
+
+        bilm-tf and AllenNLP's character encoder have it in layer 0 where there is no token.
+        """
+        assert self.speller is not None
+        ids = SpelledTokenReader(self.speller).spell([""]).to(self.bilm.device)
+        with self._gradient():
+            return self.bilm.encode(ids)[0]
+
+    def contextualize(
+        self, tokens: Tensor, lengths: Tensor, *, starts_document: Tensor | None = None
+    ) -> Tensor:
+        """Return all layers (L, N, D) of flat token vectors with markers, under the state policy.
+
+        `tokens` and `lengths` are what `encode` returns.
+        """
+        with self._gradient():
+            output = self.bilm.contextualize(
+                tokens, lengths, self._begin(len(lengths), starts_document)
+            )
+        if self.state is not StatePolicy.RESET:
+            self._memory.keep(output.state)
+        return output.layers
 
     def penalty(self, strength: float) -> Tensor:
         """Return `strength * |weights|^2` of all mixes, for a task to add to its loss."""
         penalties = [mix.penalty(strength) for mix in self.mixes if isinstance(mix, ScalarMix)]
         return torch.stack(penalties).sum()
 
-    def reset_state(self) -> None:
-        """Start every row from the initial state again, under policies that carry state."""
-        self._memory.forget()
+    @property
+    def carried_state(self) -> BiLMState | None:
+        """The state of each row after the last batch; None under policy `reset` or before any."""
+        return self._memory.state
 
-    def _make_batch(self, sentences: Iterable[Sequence[str]] | Tensor) -> Batch:
+    @carried_state.setter
+    def carried_state(self, state: BiLMState | None) -> None:
+        self._memory.forget()
+        if state is not None:
+            self._memory.keep(state)
+
+    def reset_state(self, rows: Tensor | None = None) -> None:
+        """Start all rows, or those that are True in `rows` (B,), from the initial state again."""
+        if rows is None:
+            self._memory.forget()
+        else:
+            self._memory.reset(rows, self.bilm.initial_state(1))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what can be recomputed."""
+        return {**self.__dict__, "_caches": {}}
+
+    def _gradient(self) -> AbstractContextManager[None]:
+        return nullcontext() if self.trains_bilm else torch.no_grad()
+
+    def _find_cache(self, speller: TokenSpeller) -> TokenCache | None:
+        """Return the cache of token vectors, emptied if a weight has changed."""
+        needs_gradient = self.trains_bilm and torch.is_grad_enabled()
+        if needs_gradient or self.bilm.device.type != "cpu" or torch.is_autocast_enabled("cpu"):
+            return None
+        version = version_of(self.bilm.token_encoder.parameters())
+        known, cache = self._caches.get(type(speller), (None, None))
+        if cache is None or known != version:
+            cache = TokenCache(self.bilm, speller, size=CACHE_SIZE)
+            self._caches[type(speller)] = (version, cache)
+        return cache
+
+    def _read_tokens(
+        self, sentences: Iterable[Sequence[str]] | Tensor
+    ) -> tuple[list[Sequence[str]], TokenSpeller]:
         if isinstance(sentences, str | bytes) or not isinstance(sentences, Iterable):
             raise DataError(
                 f"got {_describe(sentences)} where sentences were expected; give lists of tokens, "
@@ -137,12 +225,12 @@ class Elmo(nn.Module):
                 "this Elmo was made from a biLM alone, which cannot spell tokens; make it from the "
                 "model, Elmo(model), or give it batches, model.batch(sentences)"
             )
-        batch = (
-            make_batch_of_ids(sentences, self.speller)
-            if isinstance(sentences, Tensor)
-            else make_batch(list(sentences), self.speller)
-        )
-        return batch.to(self.bilm.device)
+        if isinstance(sentences, Tensor):
+            reader = SpelledTokenReader(self.speller)
+            return list(reader.split(sentences)), reader
+        tokens = list(sentences)
+        check_tokens(tokens)
+        return tokens, self.speller
 
     def _begin(self, num_sentences: int, starts_document: Tensor | None) -> BiLMState:
         initial = self.bilm.initial_state(num_sentences)

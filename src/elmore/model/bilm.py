@@ -206,14 +206,14 @@ class BiLM(nn.Module):
             for lstms in self.directions
             for lstm in lstms
         ]
-        version = (kernel.name, self.has_residuals, settings, _version_of(self._lstm_weights()))
+        version = (kernel.name, self.has_residuals, settings, version_of(self._lstm_weights()))
         kept = self._packed  # read once: another thread may replace it
         if kept is None or kept[0] != version:
             kept = self._packed = (version, self.pack_lstms(kernel))
         return kept[1]
 
 
-def _version_of(weights: Iterable[Tensor]) -> list[Hashable]:
+def version_of(weights: Iterable[Tensor]) -> list[Hashable]:
     """Return a value that changes with the weights: torch's version counter and a sample.
 
     The counter misses writes through `.data` or a numpy array. The sample catches those, unless

@@ -68,23 +68,35 @@ class RowMemory:
     """
 
     def __init__(self) -> None:
-        self._state: BiLMState | None = None
+        self.state: BiLMState | None = None
 
     def recall(self, initial: BiLMState) -> BiLMState:
         """Return the state from which a batch's rows continue; new rows start from `initial`."""
         num_rows = len(initial)
-        if self._state is None:
+        if self.state is None:
             return initial
-        known = self._state[:num_rows].like(initial)
+        known = self.state[:num_rows].like(initial)
         return known if len(known) == num_rows else join([known, initial[len(known) :]])
 
     def keep(self, final: BiLMState) -> None:
         """Save the final state of a batch's rows."""
         final = final.detach()
-        if self._state is not None and len(self._state) > len(final):
-            final = join([final, self._state[len(final) :].like(final)])
-        self._state = final
+        if self.state is not None and len(self.state) > len(final):
+            final = join([final, self.state[len(final) :].like(final)])
+        self.state = final
 
     def forget(self) -> None:
         """Reset all rows."""
-        self._state = None
+        self.state = None
+
+    def reset(self, rows: Tensor, initial: BiLMState) -> None:
+        """Reset the rows that are True in the (B,) `rows` to the `initial` state of one row."""
+        num_rows = 0 if self.state is None else len(self.state)
+        if self.state is None or len(rows) != num_rows:
+            raise ValueError(f"expected one bool for each of {num_rows} rows, got {len(rows)}")
+        chosen = rows.to(self.state.hidden.device).bool()[:, None]
+        initial = initial.like(self.state)
+        self.state = BiLMState(
+            hidden=torch.where(chosen, initial.hidden, self.state.hidden),
+            cell=torch.where(chosen, initial.cell, self.state.cell),
+        )

@@ -16,7 +16,7 @@ from elmore.model.char_table import (
     number_distinct,
     strongest_responses,
 )
-from elmore.model.rows import apply_linear, round_up, sigmoid
+from elmore.model.rows import apply_linear, extend_rows, round_up, sigmoid
 
 # The tables for all bytes take 13 MB in the original model. For larger alphabets, each call makes
 # tables for the units that it needs.
@@ -24,7 +24,10 @@ MAX_KEPT_UNITS = 512
 
 
 class CharacterCNN(nn.Module):
-    """A CNN over characters, max-pooled over each token (Kim et al., 2016)."""
+    """A CNN over characters, max-pooled over each token (Kim et al., 2016).
+
+    The id after the last unit means "no character"; its vector is zero.
+    """
 
     _kept: KeptTables | None = None
 
@@ -71,14 +74,18 @@ class CharacterCNN(nn.Module):
         filters = [convolve.weight for convolve in self._convolutions()]
         weights = [self.embedding.weight, *filters]
         is_training = torch.is_grad_enabled() and any(weight.requires_grad for weight in weights)
-        if is_training or self.embedding.num_embeddings > MAX_KEPT_UNITS:
-            distinct, unit_ids = number_distinct(char_ids, num_units=self.embedding.num_embeddings)
-            return unit_ids, make_tables(self.embedding(distinct), filters, widths=self.widths)
+        num_units = self.embedding.num_embeddings
+        if is_training or num_units > MAX_KEPT_UNITS:
+            distinct, unit_ids = number_distinct(char_ids, num_units=num_units + 1)
+            units = extend_rows(self.embedding(distinct[distinct < num_units]), len(distinct))
+            return unit_ids, make_tables(units, filters, widths=self.widths)
         kept = self._kept  # read once: another thread may replace it
         if kept is None or not kept.fit(weights):
             kept = KeptTables(
                 weights=[weight.detach().clone() for weight in weights],
-                tables=make_tables(self.embedding.weight, filters, widths=self.widths),
+                tables=make_tables(
+                    extend_rows(self.embedding.weight, num_units + 1), filters, widths=self.widths
+                ),
             )
             self._kept = kept
         return char_ids, kept.tables
@@ -86,9 +93,9 @@ class CharacterCNN(nn.Module):
     def _check(self, char_ids: Tensor) -> None:
         """Raise an error for ids outside the tables; a lookup would return another unit's row."""
         num_units = self.embedding.num_embeddings
-        if char_ids.numel() and not 0 <= int(char_ids.min()) <= int(char_ids.max()) < num_units:
+        if char_ids.numel() and not 0 <= int(char_ids.min()) <= int(char_ids.max()) <= num_units:
             raise IndexError(
-                f"expected character ids from 0 to {num_units - 1}, "
+                f"expected character ids from 0 to {num_units}, "
                 f"got ids from {int(char_ids.min())} to {int(char_ids.max())}"
             )
 

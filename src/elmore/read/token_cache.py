@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from elmore.read.reader import Reader
-from elmore.text.batches import NUM_MARKERS, Speller, place_tokens
+from elmore.text.batches import NUM_MARKERS, TokenSpeller, place_tokens
 
 # A token of the original model needs 200 kB while its character filters run.
 TOKENS_AT_ONCE = 256
@@ -30,7 +30,7 @@ _caches: "WeakSet[TokenCache]" = WeakSet()
 class TokenCache:
     """Caches token vectors; the least recently used ones are evicted."""
 
-    def __init__(self, reader: Reader, speller: Speller, *, size: int) -> None:
+    def __init__(self, reader: Reader, speller: TokenSpeller, *, size: int) -> None:
         self.reader = reader
         self._speller = speller
         self.size = size

@@ -6,6 +6,7 @@ Shapes: B sentences, N tokens in total (with markers), U distinct tokens, C char
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -56,6 +57,13 @@ class Batch:
         )
 
 
+class TokenSpeller(Protocol):
+    """Converts tokens to the ids that the token encoder reads."""
+
+    def spell(self, tokens: Iterable[str], *, with_markers: bool = False) -> TokenIds:
+        """Return the ids of `tokens`, preceded by the two markers if `with_markers`."""
+
+
 class Speller:
     """Convert tokens to char ids, word ids or both."""
 
@@ -87,11 +95,16 @@ class Speller:
         return torch.tensor(ids, dtype=torch.int64)
 
 
-def make_batch(sentences: Sequence[Sequence[str]], speller: Speller) -> Batch:
-    """Put markers around each sentence and spell each distinct token once."""
+def check_tokens(sentences: Sequence[Sequence[str]]) -> None:
+    """Raise an error unless these are tokenized sentences."""
     for sentence in sentences:
         refuse_string(sentence)
-        parse_sentence(sentence)  # raises an error unless these are tokens
+        parse_sentence(sentence)
+
+
+def make_batch(sentences: Sequence[Sequence[str]], speller: TokenSpeller) -> Batch:
+    """Put markers around each sentence and spell each distinct token once."""
+    check_tokens(sentences)
     distinct = dict.fromkeys(chain.from_iterable(sentences))
     indices = {token: index for index, token in enumerate(distinct, start=NUM_MARKERS)}
     lengths = [len(sentence) + NUM_MARKERS for sentence in sentences]
@@ -99,51 +112,6 @@ def make_batch(sentences: Sequence[Sequence[str]], speller: Speller) -> Batch:
         tokens=speller.spell(distinct, with_markers=True),
         positions=place_tokens(sentences, indices),
         lengths=torch.tensor(lengths, dtype=torch.int64),
-    )
-
-
-def make_batch_of_ids(char_ids: Tensor, speller: Speller) -> Batch:
-    """Make a batch of padded (B, T, C) character ids from AllenNLP's `batch_to_ids`.
-
-    These ids are 1 higher than the alphabet's, because 0 is padding. Markers are added around each
-    sentence.
-    """
-    if speller.alphabet is None or speller.words is not None:
-        raise DataError("this model needs words, not only character ids; give lists of tokens")
-    width = speller.alphabet.max_chars
-    is_integer = char_ids.dtype in (torch.uint8, torch.int16, torch.int32, torch.int64)
-    if char_ids.dim() != 3 or char_ids.shape[2] != width or not is_integer:
-        raise DataError(
-            f"expected integer character ids of shape (sentences, tokens, {width}), got "
-            f"{char_ids.dtype} of shape {tuple(char_ids.shape)}"
-        )
-    ids = char_ids.detach().cpu()
-    num_units = speller.alphabet.num_units
-    if ids.numel() and not 0 <= int(ids.min()) <= int(ids.max()) <= num_units:
-        raise DataError(
-            f"character ids must be from 0 (padding) to {num_units}, got {int(ids.min())} to "
-            f"{int(ids.max())}; use the output of batch_to_ids"
-        )
-    mask = (ids > 0).any(dim=2)
-    lengths = mask.sum(dim=1)
-    if not torch.equal(mask, torch.arange(ids.shape[1]) < lengths[:, None]):
-        raise DataError("there is a token after padding; put padding at the end of a sentence")
-    distinct, positions = torch.unique(ids[mask] - 1, dim=0, return_inverse=True)
-    if len(distinct) and int(distinct.min()) < 0:
-        raise DataError(
-            f"character ids inside a token must be from 1 to {num_units}, got 0; use the output of "
-            "batch_to_ids"
-        )
-    markers = speller.spell([], with_markers=True).char_ids
-    assert markers is not None
-    sentences = (positions + NUM_MARKERS).split(lengths.tolist())
-    begin, end = torch.tensor([BEGIN]), torch.tensor([END])
-    return Batch(
-        tokens=TokenIds(char_ids=torch.cat([markers, distinct.to(markers)]), word_ids=None),
-        positions=torch.cat([torch.cat([begin, sentence, end]) for sentence in sentences])
-        if sentences
-        else positions,
-        lengths=lengths + NUM_MARKERS,
     )
 
 

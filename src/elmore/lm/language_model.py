@@ -25,6 +25,7 @@ from elmore.weights.softmax_file import (
 )
 
 if TYPE_CHECKING:
+    from elmore.lm.expected_words import ExpectedWords
     from elmore.lm.scoring import GapFilling, SentenceScore
 
 
@@ -55,6 +56,14 @@ class LanguageModel:
         from elmore.lm.scoring import fill_gap  # noqa: PLC0415
 
         return fill_gap(self, tokens, top=top)
+
+    def expect(
+        self, sentences: Iterable[Sequence[str]], *, top: int = 10, excluded: Sequence[str] = ()
+    ) -> "Iterator[list[ExpectedWords]]":
+        """Yield, for each token of each sentence, the words that each direction expects there."""
+        from elmore.lm.expected_words import expect_words  # noqa: PLC0415
+
+        return expect_words(self, sentences, top=top, excluded=excluded)
 
     def to(self, device: torch.device | str) -> "LanguageModel":
         """Move to another device, in place."""

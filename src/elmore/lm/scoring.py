@@ -67,7 +67,7 @@ def score_sentences(
     language_model: LanguageModel, sentences: Iterable[Tokens]
 ) -> Iterator[SentenceScore]:
     """Score each sentence on its own, in order, from the model's initial state."""
-    reader = _make_reader(language_model)
+    reader = make_reader(language_model)
     words = WordIds(language_model.words)
     iterator = iter(sentences)
     while window := list(islice(iterator, WINDOW)):
@@ -148,7 +148,7 @@ def _find_candidates(
 ) -> list[str]:
     """Return the words that fit the context on both sides of the gap best."""
     # Neither of the two outputs has read the gap itself.
-    (batch,) = _make_reader(language_model).read([[tokens]])
+    (batch,) = make_reader(language_model).read([[tokens]])
     outputs = batch.layers[-1]
     dim = outputs.shape[1] // 2
     position = gap + 1  # after the start marker
@@ -168,7 +168,8 @@ def _weigh(language_model: LanguageModel, sides: Tensor) -> Tensor:
     return ahead + back - language_model.log_shares.double().cpu()
 
 
-def _make_reader(language_model: LanguageModel) -> DocumentReader:
+def make_reader(language_model: LanguageModel) -> DocumentReader:
+    """Return a reader that starts every sentence from the model's initial state."""
     language_model.elmo.require_weights()
     return DocumentReader(
         language_model.elmo.bilm, language_model.elmo.speller, policy=StatePolicy.RESET

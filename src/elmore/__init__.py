@@ -30,12 +30,14 @@ if TYPE_CHECKING:
     from elmore.embed.vector_file import read_vectors
     from elmore.lm.language_model import LanguageModel
     from elmore.model.scalar_mix import ScalarMix
+    from elmore.text.characters import ByteAlphabet
     from elmore.weights.elmo_model import ElmoModel
     from elmore.weights.loading import load_model
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "ByteAlphabet",
     "Elmo",
     "ElmoModel",
     "ElmoreError",
@@ -60,6 +62,7 @@ __all__ = [
 
 # Names that need torch are imported when first used, so that `import elmore` stays quick.
 _HOMES = {
+    "ByteAlphabet": "elmore.text.characters",
     "Elmo": "elmore.embed.elmo",
     "ElmoModel": "elmore.weights.elmo_model",
     "Embedder": "elmore.embed.embedder",

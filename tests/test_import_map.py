@@ -144,7 +144,7 @@ def test_every_import_is_on_the_map():
 
 def test_the_map_knows_every_place():
     places = {place_of(path) for path in PACKAGE.rglob("*.py")}
-    assert places - set(MAP) == {"__init__", "__main__"}
+    assert places - set(MAP) - set(LEAVES) == {"__init__", "__main__"}
 
 
 @pytest.mark.slow
@@ -190,6 +190,7 @@ def test_no_two_public_classes_share_a_name():
     names = Counter(
         node.name
         for path in PACKAGE.rglob("*.py")
+        if place_of(path) != "compat"  # which has the names of other libraries
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
     )
@@ -227,6 +228,7 @@ def find_private_imports(source: str) -> list[str]:
 
 
 def test_leaves_import_the_public_api_only():
+    assert len(list((PACKAGE / "compat").rglob("*.py"))) > 10  # this test sees them
     wrong = [
         f"{path.relative_to(PACKAGE)} imports {name}"
         for leaf in LEAVES

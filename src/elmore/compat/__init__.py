@@ -1,0 +1,27 @@
+"""Old ELMo programs run unchanged: drop-in modules for the libraries that they import.
+
+`elmore.compat.allennlp`, `bilm`, `elmoformanylangs` and `simple_elmo` have the names, arguments and
+numbers of the originals. `install()`, or `python -m elmore.compat PROGRAM.py`, makes them
+importable under the old names.
+"""
+
+import sys
+from importlib.util import find_spec
+
+from elmore.compat.old_imports import OldImports
+
+__all__ = ["install"]
+
+LIBRARIES = ("allennlp", "bilm", "elmoformanylangs", "simple_elmo")
+
+
+def install() -> list[str]:
+    """Make the old libraries that are not installed importable; print and return their names."""
+    missing = [name for name in LIBRARIES if find_spec(name) is None]
+    if missing:
+        sys.meta_path.append(OldImports(missing))
+        print(
+            f"elmore.compat: not installed here, so elmore takes their place: {', '.join(missing)}",
+            file=sys.stderr,
+        )
+    return missing

@@ -1,0 +1,5 @@
+"""The ELMo modules of AllenNLP 0.9, with the same names, arguments, shapes and numbers.
+
+LSTM state is carried from batch to batch, as in AllenNLP. The additional keyword `policy="reset"`
+starts every sentence from the initial state, so that its vectors depend on nothing else.
+"""

@@ -1,0 +1,3 @@
+from elmore.compat.allennlp.data.token_indexers.elmo_indexer import ELMoCharacterMapper
+
+__all__ = ["ELMoCharacterMapper"]

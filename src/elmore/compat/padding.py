@@ -1,0 +1,15 @@
+"""Padded tensors, which the old libraries return.
+
+Shapes: B sentences, N tokens and markers of all sentences one after another.
+"""
+
+import torch
+from torch import Tensor
+
+
+def pad(flat: Tensor, lengths: Tensor, *, width: int) -> tuple[Tensor, Tensor]:
+    """Pad (..., N, D) to (..., B, width, D) with zeros; also return the (B, width) bool mask."""
+    mask = (torch.arange(width) < lengths[:, None]).to(flat.device)
+    padded = flat.new_zeros((*flat.shape[:-2], *mask.shape, flat.shape[-1]))
+    padded[..., mask, :] = flat
+    return padded, mask

@@ -1,0 +1,194 @@
+"""simple_elmo 0.9's ElmoModel without TensorFlow: the same arguments, arrays and errors.
+
+As in simple_elmo, LSTM state is carried from batch to batch within a call, and the first batch is
+read once more before it (`warmup`). `ElmoModel(policy="reset")` starts every sentence from the
+initial state instead.
+
+Three faults are not reproduced. `get_elmo_vector_average` averages the tokens of a sentence, not
+the padding of its batch too. With `layers="all"` it returns the mean of each layer, not of numbers
+from different layers. `get_elmo_substitutes` predicts a word from all words before or after it, not
+from one.
+
+Shapes: B sentences, T tokens in the longest, L layers, D both directions of one layer.
+"""
+
+import json
+import logging
+import zipfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elmore import LanguageModel
+from elmore.compat.bilm import Batcher, BidirectionalLanguageModel
+
+Array = NDArray[Any]
+Sentences = Sequence[Sequence[str]]
+
+__all__ = ["ElmoModel"]
+
+MAX_UNPACKED_BYTES = 4 << 30
+logger = logging.getLogger(__name__)
+
+
+class ElmoModel:
+    """A model to load and use; `policy` is the state policy."""
+
+    def __init__(self, *, policy: str = "stream") -> None:
+        self.policy = policy
+        self.batch_size = 0
+        self.max_chars = 0
+        self.vector_size = 0
+        self.n_layers = 0
+        self.model: BidirectionalLanguageModel | LanguageModel | None = None
+        self.batcher: Batcher | None = None
+
+    def load(
+        self,
+        directory: str | Path,
+        max_batch_size: int = 32,
+        limit: int = 100,  # noqa: ARG002  all spellings are cached
+        full: bool = False,
+    ) -> str:
+        """Load a folder or a ZIP archive with `options.json` and HDF5 weights.
+
+        With `full`, load a language model in elmore's format, for `get_elmo_substitutes`.
+        """
+        path = Path(directory)
+        if not path.exists():
+            raise SystemExit(f"Error: path not found for {directory}!")
+        self.batch_size = max_batch_size
+        if full:
+            self.model = LanguageModel.load(path)
+            self._describe(self.model.elmo.bilm.num_layers, self.model.elmo.bilm.output_dim)
+        elif path.is_dir():
+            self._read_folder(path)
+        elif path.suffix == ".zip":
+            with TemporaryDirectory() as folder:
+                unpack(path, Path(folder))
+                self._read_folder(Path(folder))
+        else:
+            raise SystemExit("Error: give the path of a folder with the model, or of a ZIP archive")
+        return "The model is now loaded."
+
+    def _read_folder(self, folder: Path) -> None:
+        options = json.loads((folder / "options.json").read_text(encoding="utf-8"))
+        if options["char_cnn"]["n_characters"] == 261:
+            raise SystemExit("Error: n_characters is 261 in options.json; set it to 262")
+        weights = [folder / "model.hdf5", *sorted(folder.glob("*.hdf5"))]
+        found = [path for path in weights if path.exists()]
+        if not found:
+            raise SystemExit(f"Error: no HDF5 model files found in the {folder} directory!")
+        self.model = BidirectionalLanguageModel(
+            folder / "options.json", found[0], max_batch_size=self.batch_size, policy=self.policy
+        )
+        self.max_chars = options["char_cnn"]["max_characters_per_token"]
+        self.batcher = Batcher(None, self.max_chars)
+        lstm = options["lstm"]
+        self._describe(lstm["n_layers"] + 1, 2 * lstm["projection_dim"])
+
+    def _describe(self, num_layers: int, dim: int) -> None:
+        self.n_layers, self.vector_size = num_layers, dim
+
+    def get_elmo_vectors(
+        self, texts: Sentences, warmup: bool = True, layers: str = "average", session: Any = None
+    ) -> Array:
+        """Return padded (B, T, D) float64 vectors; `layers` is average, top or all: (B, L, T, D).
+
+        With a `session`, which can be anything, the state of the last call is continued.
+        """
+        width = max(map(len, texts))
+        before = (self.n_layers,) if layers == "all" else ()
+        vectors = np.zeros((len(texts), *before, width, self.vector_size))
+        first = 0
+        for chunk, _ in self._run(texts, warmup=warmup, layers=layers, session=session):
+            vectors[first : first + len(chunk), ..., : chunk.shape[-2], :] = chunk
+            first += len(chunk)
+        return vectors
+
+    def get_elmo_vector_average(
+        self, texts: Sentences, warmup: bool = True, layers: str = "average", session: Any = None
+    ) -> Array:
+        """Return the mean of each sentence's token vectors, scaled to length 1: (B, D).
+
+        `layers="all"` gives (B, L, D), where all layers of a sentence together have length 1.
+        """
+        averages = []
+        for chunk, mask in self._run(texts, warmup=warmup, layers=layers, session=session):
+            for vectors, is_token in zip(chunk, mask, strict=True):
+                mean = vectors[..., is_token, :].astype(float).sum(axis=-2) / max(1, is_token.sum())
+                averages.append(mean / (np.linalg.norm(mean) or 1.0))
+        return np.stack(averages)
+
+    def get_elmo_substitutes(
+        self, data: Sequence[str], topn: int = 3, nodelimiters: bool = True
+    ) -> list[list[dict[str, Any]]]:
+        """Return the words that each direction expects at each token, the best first.
+
+        Needs `load(..., full=True)`. `logp` holds natural logarithms of probabilities.
+        """
+        if len(data) < self.batch_size:
+            raise SystemError("Batch size must be less than the number of input sentences!")
+        if not isinstance(self.model, LanguageModel):
+            raise SystemExit("Error: substitutes need a language model; load it with full=True")
+        numbers = {word: number for number, word in enumerate(self.model.words)}
+        excluded = ("<S>", "</S>") if nodelimiters else ()
+        return [
+            [
+                {"word": token.token}
+                | {
+                    direction: {
+                        "candidates": [numbers[word] for word, _ in expected],
+                        "candidate_words": [word for word, _ in expected],
+                        "logp": [round(log_probability, 4) for _, log_probability in expected],
+                    }
+                    for direction, expected in (
+                        ("forward", token.forward_lm),
+                        ("backward", token.backward_lm),
+                    )
+                }
+                for token in sentence
+            ]
+            for sentence in self.model.expect(
+                [text.split() for text in data], top=topn, excluded=excluded
+            )
+        ]
+
+    def _run(
+        self, texts: Sentences, *, warmup: bool, layers: str, session: Any
+    ) -> Iterator[tuple[Array, Array]]:
+        """Yield the chosen vectors and the mask of each batch."""
+        if not isinstance(self.model, BidirectionalLanguageModel) or self.batcher is None:
+            raise SystemExit("Error: load a model without full=True to get its vectors")
+        if session is None:
+            self.model.reset_state()
+        starts = range(0, len(texts), self.batch_size)
+        chunks = [texts[start : start + self.batch_size] for start in starts]
+        if warmup and self.policy != "reset":
+            self.model(self.batcher.batch_sentences(chunks[0]))
+        for chunk in chunks:
+            logger.info("Texts in the current batch: %s", len(chunk))
+            output = self.model(self.batcher.batch_sentences(chunk))
+            yield _choose(output["lm_embeddings"], layers), output["mask"]
+
+
+def _choose(embeddings: Array, layers: str) -> Array:
+    """Choose from (B, L, T, D)."""
+    if layers == "all":
+        return embeddings
+    return embeddings[:, -1] if layers == "top" else embeddings.mean(axis=1)
+
+
+def unpack(archive: Path, folder: Path) -> None:
+    """Copy the model's two files out of an archive; nothing else in it is read."""
+    with zipfile.ZipFile(archive) as files:
+        for name in ("options.json", "model.hdf5"):
+            if name not in files.namelist():
+                raise SystemExit(f"Error: there is no {name} in {archive}")
+            if files.getinfo(name).file_size > MAX_UNPACKED_BYTES:
+                raise SystemExit(f"Error: {name} in {archive} is larger than 4 GB")
+            files.extract(name, folder)

@@ -1,0 +1,70 @@
+import os
+import subprocess
+import sys
+
+import h5py
+import pytest
+
+from tests.compat.old_models import OldModel
+
+pytestmark = pytest.mark.slow
+
+MANY_LANGS_OPTIONS = ["--input", "in.txt", "--output_prefix", "out", "--output_layer", "0"]
+
+
+def run(*arguments, cwd):
+    return subprocess.run(
+        [sys.executable, "-m", "elmore.compat", *map(str, arguments)],
+        cwd=cwd,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_a_program_sees_its_arguments_and_its_folder(tmp_path):
+    (tmp_path / "program").mkdir()
+    (tmp_path / "program" / "helper.py").write_text("WORD = 'hello'\n")
+    (tmp_path / "program" / "main.py").write_text(
+        "import sys\nfrom helper import WORD\nfrom allennlp.modules.elmo import batch_to_ids\n"
+        "print(__name__, sys.argv[1:], batch_to_ids([[WORD]]).shape)\n"
+    )
+    result = run("program/main.py", "--one", "two", cwd=tmp_path)
+    assert result.stdout == "__main__ ['--one', 'two'] torch.Size([1, 1, 50])\n"
+    assert len(result.stderr.splitlines()) == 1
+    assert "elmore.compat" in result.stderr
+
+
+def test_the_allennlp_command_in_both_its_forms(tmp_path):
+    old = OldModel(tmp_path / "model")
+    (tmp_path / "in.txt").write_text("a bank\n")
+    options = ["--options-file", old.options, "--weight-file", old.weights]
+    for command in (["allennlp"], ["-m", "allennlp.run"]):
+        result = run(*command, "elmo", "in.txt", "out.h5", "--top", *options, cwd=tmp_path)
+        assert result.returncode == 0, result.stderr
+        with h5py.File(tmp_path / "out.h5") as file:
+            assert file["0"].shape == (2, 10)
+        (tmp_path / "out.h5").unlink()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "usage:"),
+        (["-m"], "usage:"),
+        (["nothing.py"], "there is no file nothing.py"),
+        (["allennlp", "elmo", "in.txt", "out.h5", "--all"], "download https://"),
+        (
+            ["-m", "elmoformanylangs", "test", *MANY_LANGS_OPTIONS, "--model", "nothing"],
+            "there is no model at 'nothing'",
+        ),
+    ],
+)
+def test_mistakes_end_with_status_2_and_without_a_traceback(tmp_path, arguments, message):
+    (tmp_path / "in.txt").write_text("a\n")
+    result = run(*arguments, cwd=tmp_path)
+    assert result.returncode == 2
+    assert message in result.stderr
+    assert "Traceback" not in result.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["in.txt"]

@@ -14,6 +14,7 @@ import re
 import shutil
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -25,6 +26,7 @@ MOVED = {
     "CHANGELOG.md": "about/changelog.md",
     "CONTRIBUTING.md": "about/contributing.md",
 }
+COMMAND = re.compile(r"^\* `([a-z]+)`: .*", flags=re.MULTILINE)
 LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)#\s]*)(#[^)\s]*)?\)")
 
 
@@ -56,7 +58,15 @@ def describe_commands() -> str:
     """Return the reference of all commands as Markdown, with headings of the second level."""
     command = [sys.executable, "-m", "typer", "elmore.cli.app", "utils", "docs", "--name", "elmore"]
     text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    return text.removeprefix("# `elmore`\n")
+    return COMMAND.sub(partial(complete_summary, text), text.removeprefix("# `elmore`\n"))
+
+
+def complete_summary(text: str, entry: re.Match[str]) -> str:
+    """Link an entry in a list of commands, and give all of its summary, which typer shortens."""
+    name = entry[1]
+    heading = re.search(rf"^##+ `(elmore (?:\w+ )?{name})`\n\n(.*)", text, flags=re.MULTILINE)
+    assert heading is not None, f"there is no section about {name}"
+    return f"* [`{name}`](#{heading[1].replace(' ', '-')}): {heading[2]}"
 
 
 def move_links(text: str, *, source: Path, page: Path, site: Path) -> str:

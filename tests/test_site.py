@@ -76,6 +76,14 @@ def test_every_command_has_a_reference():
     assert commands <= set(headings)
 
 
+@pytest.mark.slow
+def test_summaries_of_commands_are_complete():
+    entry = re.compile(r"^\* \[`\w+`\]\(#elmore-[\w-]+\): (.*)$", flags=re.MULTILINE)
+    summaries = entry.findall(describe_commands())
+    assert len(summaries) > 10
+    assert not any(summary.endswith("...") for summary in summaries)
+
+
 def test_links_follow_a_document_to_its_page(tmp_path):
     source, page = ROOT / "CONTRIBUTING.md", tmp_path / "about" / "contributing.md"
 

@@ -115,6 +115,30 @@ def test_sources_of_a_corpus_are_measured_one_by_one(folder, elmore_command):
         assert f"{totals.backward_perplexity:,.2f}" in shown
 
 
+def test_sources_of_one_name_are_told_apart_and_those_without_text_are_named(
+    folder, elmore_command
+):
+    paths = [folder / place / "news.txt" for place in ("2019", "2020")]
+    for path, documents in zip(paths, ("a dog sat .\n\nran on\n" * 9, "the mat\n"), strict=True):
+        path.parent.mkdir()
+        path.write_text(documents)
+    prepare_corpus(
+        paths,
+        folder / "corpus",
+        settings=PrepareSettings(form=TextForm.TOKENIZED, heldout=0.1),
+        num_processes=1,
+    )
+    arguments = ("evaluate", folder / "corpus", "-m", folder / "model", "--by-source")
+    found = elmore_command(*arguments, "--json").json
+    assert (list(found["sources"]), found["sources_without_text"]) == (["2019/news"], ["2020/news"])
+    result = elmore_command(*arguments)
+    assert "2019/news" in result.out
+    assert "note: no held-out text: 2020/news (measure the training text with" in result.err
+    found = elmore_command(*arguments, "--json", "--part", "train").json
+    assert list(found["sources"]) == ["2019/news", "2020/news"]
+    assert found["sources_without_text"] == []
+
+
 def test_a_text_can_begin_from_zeros_and_end_early(folder, elmore_command):
     result = elmore_command(
         "evaluate", "-", "-m", folder / "model", "--tokenized", "--initial", "zeros",

@@ -186,3 +186,17 @@ def test_weights_change_what_is_learned(corpus, tmp_path):
 def test_a_name_is_what_stands_before_the_first_dot():
     assert name_input("texts/news.2019.txt.gz") == "news"
     assert name_input(".hidden") == ".hidden"
+
+
+def test_sources_of_one_name_in_two_folders_are_weighted_one_by_one(tmp_path):
+    paths = [tmp_path / place / "news.txt" for place in ("a", "b")]
+    for path in paths:
+        path.parent.mkdir()
+        path.write_text(f"{path.parent.name} text\n" * 4)
+    settings = PrepareSettings(form=TextForm.TOKENIZED, min_count=1, heldout=0.0)
+    corpus = prepare_corpus(paths, tmp_path / "corpus", settings=settings, num_processes=1)
+    assert list(split_by_input(corpus, corpus.train)) == ["a/news", "b/news"]
+    weighted = weigh_inputs(corpus, {"news": 2, "b/news": 0})
+    assert list(split_by_input(corpus, weighted.train)) == ["a/news"]
+    with pytest.raises(ConfigError, match="did you mean 'a/news'"):
+        weigh_inputs(corpus, {"a/new": 2})

@@ -1,6 +1,7 @@
 """`elmore evaluate`: how well a model predicts a text."""
 
 import json
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from enum import StrEnum
 from functools import partial
@@ -86,10 +87,12 @@ def evaluate(
 
         elmore evaluate corpus/ --model model/ --part heldout --json
     """
+    without: list[str] = []
     if Path(text).is_dir():
         if tokenized or form is not None:
             raise typer.BadParameter(f"{text} is a prepared corpus; it needs no --form")
-        texts = _open_corpus(text, part or Part.HELDOUT, by_source=by_source)
+        part = part or Part.HELDOUT
+        texts, without = _open_corpus(text, part, by_source=by_source)
     elif part is not None or by_source:
         option = "--by-source" if part is None else "--part"
         raise typer.BadParameter(f"{option} needs a prepared corpus, and {text} is not one")
@@ -124,9 +127,12 @@ def evaluate(
         if total.num_predictions
     }
     if as_json:
-        print(json.dumps({"sources": facts} if by_source else facts[""], ensure_ascii=False))
+        by_name = {"sources": facts, "sources_without_text": without}
+        print(json.dumps(by_name if by_source else facts[""], ensure_ascii=False))
     elif by_source:
         _print_sources(facts)
+        if without:
+            print(_describe_missing(without, part), file=sys.stderr)
     else:
         _print_table(facts[""])
 
@@ -143,17 +149,35 @@ def _describe(totals: "LossTotals") -> dict[str, Any]:
     }
 
 
-def _open_corpus(folder: str, part: Part, *, by_source: bool) -> dict[str, Iterator[list[str]]]:
-    """Return the sentences of a part, under no name; or of each source, under its own."""
+def _describe_missing(sources: list[str], part: Part | None) -> str:
+    listed = ", ".join(sources[:10]) + (f" and {len(sources) - 10} more" * (len(sources) > 10))
+    if part is Part.TRAIN:
+        return f"note: no text to train on: {listed}"
+    return (
+        f"note: no held-out text: {listed} (measure the training text with --part train, or hold "
+        "out more in elmore prepare)"
+    )
+
+
+def _open_corpus(
+    folder: str, part: Part, *, by_source: bool
+) -> tuple[dict[str, Iterator[list[str]]], list[str]]:
+    """Return the sentences of a part, under no name; or of each source, under its own.
+
+    Also return the sources that have no text in this part.
+    """
     from elmore.corpus.corpus import open_corpus  # noqa: PLC0415  brings numpy
-    from elmore.corpus.sources import split_by_input  # noqa: PLC0415
+    from elmore.corpus.sources import list_sources, split_by_input  # noqa: PLC0415
 
     corpus = open_corpus(Path(folder))
     whole = corpus.heldout if part is Part.HELDOUT else corpus.train
-    return {
+    parts = split_by_input(corpus, whole) if by_source else {"": whole}
+    sources = list_sources(corpus, part=str(part)) if by_source else []
+    sentences: dict[str, Iterator[list[str]]] = {
         name: chain.from_iterable([*document, []] for document in source.documents())
-        for name, source in (split_by_input(corpus, whole) if by_source else {"": whole}).items()
+        for name, source in parts.items()
     }
+    return sentences, [source for source in sources if source not in parts]
 
 
 def _measure(

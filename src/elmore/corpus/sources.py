@@ -14,6 +14,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from elmore.corpus.corpus import Corpus
+from elmore.corpus.folder import PARTS
 from elmore.corpus.part import CorpusPart
 from elmore.errors import ConfigError, DataError
 
@@ -57,12 +58,24 @@ def weigh_inputs(corpus: Corpus, weights: Mapping[str, int]) -> Corpus:
 
 
 def split_by_input(corpus: Corpus, part: CorpusPart) -> dict[str, CorpusPart]:
-    """Split a part by input; the keys are the inputs' short names."""
+    """Split a part by source; sources without text in this part are left out."""
+    names = name_inputs(corpus)
     stretches: dict[str, list[tuple[int, int]]] = {}
     for stretch in locate_inputs(corpus, part):
-        name = name_input(corpus.about["inputs"][stretch.input_number]["name"])
+        name = names[stretch.input_number]
         stretches.setdefault(name, []).append((stretch.first, stretch.end))
     return {name: part.select(own) for name, own in stretches.items()}
+
+
+def list_sources(corpus: Corpus, *, part: str) -> list[str]:
+    """Return the sources that may have text in the part "train" or "heldout", in order.
+
+    Unless files were given to hold out, documents are held out of the training files.
+    """
+    parts = [entry["part"] for entry in corpus.about["inputs"]]
+    origin = part if part in parts else "train"
+    named = zip(name_inputs(corpus), parts, strict=True)
+    return list(dict.fromkeys(name for name, own in named if own == origin))
 
 
 def records_inputs(corpus: Corpus) -> bool:
@@ -92,6 +105,45 @@ def locate_inputs(corpus: Corpus, part: CorpusPart) -> list[Stretch]:
     return found
 
 
+def name_inputs(corpus: Corpus) -> list[str]:
+    """Return the source of each input: its short name, with folders if others share that name."""
+    entries = corpus.about["inputs"]
+    found = [""] * len(entries)
+    for part in PARTS:
+        own = [number for number, entry in enumerate(entries) if entry["part"] == part]
+        names = shorten_paths([entries[number]["name"] for number in own])
+        for number, name in zip(own, names, strict=True):
+            found[number] = name
+    return found
+
+
+def shorten_paths(paths: Sequence[str]) -> list[str]:
+    """Return short names of files, with as many folders as it takes to tell the folders apart.
+
+    >>> shorten_paths(["a/news.1.txt", "a/news.2.txt", "a/mail.txt"])
+    ['news', 'news', 'mail']
+    >>> shorten_paths(["x/a/news.txt", "x/b/news.txt", "x/b/mail.txt"])
+    ['a/news', 'b/news', 'mail']
+    """
+    folders: dict[str, set[tuple[str, ...]]] = {}
+    for path in paths:
+        folders.setdefault(name_input(path), set()).add(Path(path).parent.parts)
+    names = []
+    for path in paths:
+        name, folder = name_input(path), Path(path).parent.parts
+        depth = _find_depth(folders[name])
+        names.append("/".join([*folder[len(folder) - min(depth, len(folder)) :], name]))
+    return names
+
+
+def _find_depth(folders: set[tuple[str, ...]]) -> int:
+    """Return how many of the last folders it takes to tell paths apart."""
+    depth = 0
+    while len({folder[max(len(folder) - depth, 0) :] for folder in folders}) < len(folders):
+        depth += 1
+    return depth
+
+
 def name_input(path: str) -> str:
     """Return a file's name without its folder and suffixes.
 
@@ -113,18 +165,18 @@ def _cut_by_input(part: CorpusPart, shard: int, inputs: Sequence[tuple[int, int]
 
 def _find_weights(corpus: Corpus, weights: Mapping[str, int]) -> list[int]:
     """Return the weight of each input."""
-    entries = corpus.about["inputs"]
+    entries, names = corpus.about["inputs"], name_inputs(corpus)
     of_inputs = [1 if entry["part"] == "train" else 0 for entry in entries]
     for pattern, weight in weights.items():
         matches = [
             number
             for number, entry in enumerate(entries)
-            if entry["part"] == "train" and _is_match(entry["name"], pattern)
+            if entry["part"] == "train" and _is_match(entry["name"], names[number], pattern)
         ]
         if not matches:
-            names = {name_input(entry["name"]) for entry in entries if entry["part"] == "train"}
-            close = difflib.get_close_matches(pattern, names, n=1)
-            known = ", ".join(sorted(names)[:10]) + (", ..." if len(names) > 10 else "")
+            sources = list_sources(corpus, part="train")
+            close = difflib.get_close_matches(pattern, sources, n=1)
+            known = ", ".join(sorted(sources)[:10]) + (", ..." if len(sources) > 10 else "")
             hint = f"did you mean {close[0]!r}?" if close else f"its sources are: {known}"
             raise ConfigError(f"no source of {corpus.folder} is named {pattern!r}; {hint}")
         for number in matches:
@@ -132,5 +184,6 @@ def _find_weights(corpus: Corpus, weights: Mapping[str, int]) -> list[int]:
     return of_inputs
 
 
-def _is_match(path: str, pattern: str) -> bool:
-    return any(fnmatchcase(name, pattern) for name in (path, Path(path).name, name_input(path)))
+def _is_match(path: str, source: str, pattern: str) -> bool:
+    names = (path, Path(path).name, name_input(path), source)
+    return any(fnmatchcase(name, pattern) for name in names)

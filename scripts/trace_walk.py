@@ -1,6 +1,6 @@
 """Show which source files a command passes through and how often it switches between them.
 
-    python scripts/trace_walk.py                      # four standard walks, as a Markdown table
+    python scripts/trace_walk.py                      # the standard walks, as a Markdown table
     python scripts/trace_walk.py embed text.txt       # one command, file by file
 
 A walk is the sequence of files of `src/elmore` whose functions are called, one after another; every
@@ -31,17 +31,28 @@ ENTITIES = "".join(
 
 
 class Walk:
-    """Notes the file of every call."""
+    """Notes the file of every call; with `within`, only of calls while that function runs."""
 
-    def __init__(self) -> None:
+    def __init__(self, within: str | None = None) -> None:
         self.calls: list[str] = []
+        self._within = within
+        self._outermost: FrameType | None = None
 
     def __call__(self, frame: FrameType, event: str, _argument: Any) -> None:
         """Note a call, for `sys.setprofile`; the body of a module is no call."""
         code = frame.f_code
+        if self._within is not None and not self._is_inside(frame, event):
+            return
         is_ours = code.co_filename.startswith(str(SOURCE)) and code.co_name != "<module>"
         if event == "call" and is_ours:
             self.calls.append(str(Path(code.co_filename).relative_to(SOURCE)))
+
+    def _is_inside(self, frame: FrameType, event: str) -> bool:
+        if self._outermost is None and frame.f_code.co_qualname == self._within:
+            self._outermost = frame
+        elif self._outermost is frame and event == "return":
+            self._outermost = None
+        return self._outermost is not None
 
     @property
     def files(self) -> list[str]:
@@ -54,10 +65,10 @@ class Walk:
         return max(0, sum(1 for _ in groupby(self.calls)) - 1)
 
 
-def walk(*arguments: object) -> Walk:
+def walk(*arguments: object, within: str | None = None) -> Walk:
     """Run a command twice, and watch the second time."""
     run(*arguments)
-    watcher = Walk()
+    watcher = Walk(within)
     sys.setprofile(watcher)
     try:
         run(*arguments)
@@ -83,7 +94,7 @@ def run(*arguments: object) -> None:
 
 
 def standard_walks(folder: Path) -> Iterator[tuple[str, Walk]]:
-    """Walk the four ways that users take most."""
+    """Walk the ways that users take most."""
     text, weights = folder / "text.txt", folder / "weights.hdf5"
     text.write_text(TEXT, encoding="utf-8")
     for part in ("train", "dev"):
@@ -98,7 +109,8 @@ def standard_walks(folder: Path) -> Iterator[tuple[str, Walk]]:
         "--set=training.max_steps=1", "--set=training.rows=4", "--set=run.rest_tokens=0",
         "--set=run.heldout_steps=9",
     )  # fmt: skip
-    yield "one pretraining step", walk(*step)
+    yield "pretrain for one step", walk(*step)
+    yield "the step alone", walk(*step, within="Trainer.step")
     fit = (
         "fit", "ner", "--train", folder / "train.txt", "--dev", folder / "dev.txt",
         "--elmo", MODEL, "--out", folder / "task", "--restart",

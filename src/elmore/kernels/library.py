@@ -9,7 +9,7 @@ import logging
 import os
 import platform
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import IntFlag
 from functools import cache
@@ -145,21 +145,6 @@ def report_kernels() -> KernelReport:
         ],
         features=None if features is None else [str(flag.name).lower() for flag in features],
     )
-
-
-def check(status: int) -> None:
-    """Raise an error if a native function returned a nonzero status."""
-    if status:
-        raise MemoryError("not enough memory for this batch")
-
-
-def check_floats(name: str, tensor: "Tensor", shape: Sequence[int]) -> None:
-    """Raise an error unless native code, which checks nothing, can use a tensor of this shape."""
-    if not _is_plain(tensor) or tensor.shape != tuple(shape):
-        raise ValueError(
-            f"expected {name} of shape {list(shape)} in float32 on the CPU, "
-            f"got {list(tensor.shape)} in {tensor.dtype} on {tensor.device}"
-        )
 
 
 def _is_plain(tensor: "Tensor") -> bool:

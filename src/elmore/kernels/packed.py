@@ -1,9 +1,10 @@
-"""Weights packed for the native kernels: panels of outputs, in one of three precisions.
+"""What native code is given: packed weights (panels of outputs, in three precisions), and checks.
 
 Shapes: O outputs, I inputs of a weight matrix.
 """
 
 import mmap
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from torch import Tensor
 
 from elmore.config import Precision
 from elmore.kernels import interface
-from elmore.kernels.library import Kernel, check, check_floats
+from elmore.kernels.library import Kernel
 
 LARGE_PAGE = 2 << 20
 
@@ -75,6 +76,22 @@ class PackedMatrix:
         panels = np.frombuffer(state["panels"], np.uint8)
         self.__dict__.update(state, panels=allocate(len(panels)))
         self.panels[:] = panels
+
+
+def check(status: int) -> None:
+    """Raise an error if a native function returned a nonzero status."""
+    if status:
+        raise MemoryError("not enough memory for this batch")
+
+
+def check_floats(name: str, tensor: Tensor, shape: Sequence[int]) -> None:
+    """Raise an error unless native code, which checks nothing, can use a tensor of this shape."""
+    is_plain = tensor.dtype == torch.float32 and tensor.is_cpu
+    if not is_plain or tensor.shape != tuple(shape):
+        raise ValueError(
+            f"expected {name} of shape {list(shape)} in float32 on the CPU, "
+            f"got {list(tensor.shape)} in {tensor.dtype} on {tensor.device}"
+        )
 
 
 def interleave(num_outputs: int, *, num_parts: int, panel: int) -> NDArray[np.int32]:

@@ -16,8 +16,8 @@ from torch import Tensor
 
 from elmore.config import Precision
 from elmore.kernels import interface
-from elmore.kernels.library import Kernel, check, check_floats, load_kernel
-from elmore.kernels.packed import CODES, PackedMatrix, interleave_numbers
+from elmore.kernels.library import Kernel, load_kernel
+from elmore.kernels.packed import CODES, PackedMatrix, check, check_floats, interleave_numbers
 from elmore.kernels.threads import run_together
 
 # A team of threads pays off if steps have few rows and the weights of both directions do not fit

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from elmore.config import Precision
-from elmore.kernels.library import Kernel, check, check_floats, load_kernel
-from elmore.kernels.packed import CODES, PackedMatrix, interleave_numbers
+from elmore.kernels.library import Kernel, load_kernel
+from elmore.kernels.packed import CODES, PackedMatrix, check, check_floats, interleave_numbers
 from elmore.kernels.threads import run_together, split_evenly
 
 # Below this many rows, threads cost more than they save.

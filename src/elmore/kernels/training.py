@@ -17,8 +17,8 @@ from torch import Tensor
 
 from elmore.config import Precision
 from elmore.kernels import interface
-from elmore.kernels.library import Kernel, check, check_floats
-from elmore.kernels.packed import PackedMatrix
+from elmore.kernels.library import Kernel
+from elmore.kernels.packed import PackedMatrix, check, check_floats
 from elmore.kernels.reading import LayerWeights, PackedLayer
 from elmore.kernels.threads import run_together
 

@@ -3,9 +3,9 @@
     python scripts/trace_walk.py                      # the standard walks, as a Markdown table
     python scripts/trace_walk.py embed text.txt       # one command, file by file
 
-A walk is the sequence of files of `src/elmore` whose functions are called, one after another; every
-call into another file than the one before is a switch. Imports are made beforehand and do not
-count. Only the main thread is watched. ARCHITECTURE.md keeps the table.
+A walk is the sequence of files in `src/elmore` whose functions are called. Each call into a file
+other than that of the previous call is a switch. Modules are imported beforehand, so imports do not
+count. Only the main thread is traced. ARCHITECTURE.md keeps the table.
 """
 
 import contextlib
@@ -31,7 +31,7 @@ ENTITIES = "".join(
 
 
 class Walk:
-    """Notes the file of every call; with `within`, only of calls while that function runs."""
+    """Records the file of every call; with `within`, only of calls while that function runs."""
 
     def __init__(self, within: str | None = None) -> None:
         self.calls: list[str] = []
@@ -39,7 +39,7 @@ class Walk:
         self._outermost: FrameType | None = None
 
     def __call__(self, frame: FrameType, event: str, _argument: Any) -> None:
-        """Note a call, for `sys.setprofile`; the body of a module is no call."""
+        """Record a call, for `sys.setprofile`; running the body of a module is not a call."""
         code = frame.f_code
         if self._within is not None and not self._is_inside(frame, event):
             return
@@ -66,7 +66,7 @@ class Walk:
 
 
 def walk(*arguments: object, within: str | None = None) -> Walk:
-    """Run a command twice, and watch the second time."""
+    """Run a command twice, and trace the second run."""
     run(*arguments)
     watcher = Walk(within)
     sys.setprofile(watcher)
@@ -78,7 +78,7 @@ def walk(*arguments: object, within: str | None = None) -> Walk:
 
 
 def run(*arguments: object) -> None:
-    """Run a command of elmore in this process."""
+    """Run an elmore command in this process."""
     from elmore.cli.app import main  # noqa: PLC0415
 
     argv, sys.argv = sys.argv, ["elmore", *map(str, arguments)]
@@ -94,7 +94,7 @@ def run(*arguments: object) -> None:
 
 
 def standard_walks(folder: Path) -> Iterator[tuple[str, Walk]]:
-    """Walk the ways that users take most."""
+    """Yield the standard walks with their titles."""
     text, weights = folder / "text.txt", folder / "weights.hdf5"
     text.write_text(TEXT, encoding="utf-8")
     for part in ("train", "dev"):

@@ -1,7 +1,7 @@
 import pytest
 
 from elmore.errors import ConfigError
-from elmore.lm.schedule import find_learning_rate, is_same_course
+from elmore.lm.schedule import find_learning_rate, has_same_learning_rates
 from elmore.lm.settings import OptimizerSettings
 
 
@@ -29,7 +29,7 @@ def test_no_steps_of_decay_keep_the_rate():
 @pytest.mark.parametrize(("num_done", "is_same"), [(6, True), (7, True), (8, False)])
 def test_courses_are_the_same_up_to_the_first_other_rate(num_done, is_same):
     settings = OptimizerSettings(warmup_steps=0, decay_steps=4, final_share=0.0)
-    answer = is_same_course(
+    answer = has_same_learning_rates(
         settings, settings, num_steps_before=10, num_steps_now=20, num_done=num_done
     )
     assert answer is is_same  # step 6 is the first of the fall, and still has the whole rate

@@ -47,7 +47,7 @@ class PartTotals:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ShardRow:
+class ShardSequence:
     """The shards of a folder, opened one at a time; can be iterated repeatedly."""
 
     folder: Path
@@ -60,7 +60,7 @@ class ShardRow:
             self.on_shard()
 
 
-def count_words(shards: ShardRow, split: Split, *, max_types: int) -> WordCounts:
+def count_words(shards: ShardSequence, split: Split, *, max_types: int) -> WordCounts:
     """Count the words of the training part."""
     words = WordCounts(max_types=max_types)
     for shard, runs in split_shards(shards, split):
@@ -68,7 +68,9 @@ def count_words(shards: ShardRow, split: Split, *, max_types: int) -> WordCounts
     return words
 
 
-def write_index(shards: ShardRow, split: Split, vocabulary: list[str]) -> dict[str, PartTotals]:
+def write_index(
+    shards: ShardSequence, split: Split, vocabulary: list[str]
+) -> dict[str, PartTotals]:
     """Write all files of a corpus except shards and corpus.json; return the size of each part."""
     with replace_file(shards.folder / VOCABULARY) as temporary:
         write_entries(temporary, vocabulary)

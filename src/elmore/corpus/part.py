@@ -149,7 +149,7 @@ class CorpusPart:
 
     def look_up(self, offsets: NDArray[np.int64]) -> Lookup:
         """Return the symbols at `offsets` of this part; an array of any shape."""
-        places = self._find_places(offsets)
+        places = self._locate(offsets)
         symbols = np.empty(len(places.inner), np.int64)
         word_ids = np.empty(len(places.inner), np.int64)
         for number, group in places.groups:
@@ -160,12 +160,12 @@ class CorpusPart:
         tokens, positions = self._number(symbols, keys, unlisted)
         return Lookup(
             tokens=tokens,
-            positions=places.put_back(positions),
-            word_ids=places.put_back(word_ids),
+            positions=places.restore_order(positions),
+            word_ids=places.restore_order(word_ids),
         )
 
     def _find_keys(
-        self, symbols: NDArray[np.int64], word_ids: NDArray[np.int64], places: "_Places"
+        self, symbols: NDArray[np.int64], word_ids: NDArray[np.int64], places: "_Locations"
     ) -> tuple[NDArray[np.int64], list[str]]:
         """Return a key per token: its word id, or for other tokens a number after all word ids."""
         keys = word_ids.copy()
@@ -201,7 +201,7 @@ class CorpusPart:
         self, offsets: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the start and end (exclusive) of the sentence that each offset is in."""
-        places = self._find_places(offsets)
+        places = self._locate(offsets)
         before = np.empty(len(places.inner), np.int64)
         lengths = np.empty(len(places.inner), np.int64)
         for number, group in places.groups:
@@ -212,8 +212,8 @@ class CorpusPart:
             firsts = starts[sentences - 1]
             before[group] = inner - firsts
             lengths[group] = starts[sentences] - firsts
-        first_symbols = offsets - places.put_back(before)
-        return first_symbols, first_symbols + places.put_back(lengths)
+        first_symbols = offsets - places.restore_order(before)
+        return first_symbols, first_symbols + places.restore_order(lengths)
 
     def documents(self) -> Iterator[list[list[str]]]:
         """Yield each document as a list of tokenized sentences, without markers."""
@@ -267,7 +267,7 @@ class CorpusPart:
         ]
         return sentences, begins + first
 
-    def _find_places(self, offsets: NDArray[np.int64]) -> "_Places":
+    def _locate(self, offsets: NDArray[np.int64]) -> "_Locations":
         """Find the shards of symbols, and their offsets in them."""
         flat = np.ravel(offsets)
         if len(flat) and (flat.min() < 0 or flat.max() >= self.num_symbols):
@@ -278,7 +278,7 @@ class CorpusPart:
         order = np.argsort(numbers, kind="stable")
         numbers = numbers[order]
         edges = np.flatnonzero(np.diff(numbers, prepend=-1, append=-1))
-        return _Places(
+        return _Locations(
             shape=np.shape(offsets),
             order=order,
             inner=inner[order],
@@ -289,7 +289,7 @@ class CorpusPart:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Places:
+class _Locations:
     """Symbols sorted by shard, with their offsets there."""
 
     shape: tuple[int, ...]  # of the requested offsets
@@ -297,7 +297,7 @@ class _Places:
     inner: NDArray[np.int64]  # offset in its shard
     groups: list[tuple[int, slice]]  # each shard, and which symbols are in it
 
-    def put_back(self, values: NDArray[np.int64]) -> NDArray[np.int64]:
+    def restore_order(self, values: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return values in the order and shape of the request."""
         result = np.empty_like(values)
         result[self.order] = values

@@ -27,7 +27,7 @@ from elmore.corpus.folder import (
     remove_leftovers,
     shard_path,
 )
-from elmore.corpus.index import ShardRow, count_words, write_index
+from elmore.corpus.index import ShardSequence, count_words, write_index
 from elmore.corpus.progress import OnProgress, ProgressCounter
 from elmore.corpus.settings import BadBytesPolicy, PrepareSettings
 from elmore.corpus.shard_workers import ShardMaker, make_shards
@@ -204,7 +204,7 @@ def _finish(
     """Choose the held-out documents and the vocabulary, and write all files except the shards."""
     has_to_count = words is None or settings.extends
     num_passes = 3 if has_to_count else 2
-    shards = ShardRow(
+    shards = ShardSequence(
         folder=folder,
         num_shards=len(facts),
         on_shard=progress.count_shards(num_passes * len(facts)),

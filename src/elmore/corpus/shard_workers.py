@@ -132,7 +132,7 @@ class _Pool:
         try:
             connection.send(chunk)
         except OSError:
-            raise self._explain_death(connection) from None
+            raise self._make_worker_error(connection) from None
 
     def finish(self) -> Iterator[tuple[Chunk, ShardFacts]]:
         """Yield the remaining results."""
@@ -174,7 +174,7 @@ class _Pool:
         try:
             kind, value = connection.recv()
         except (EOFError, OSError):
-            raise self._explain_death(connection) from None
+            raise self._make_worker_error(connection) from None
         chunk = self._busy.pop(connection)
         match kind:
             case "made":
@@ -184,7 +184,7 @@ class _Pool:
             case _:
                 return chunk, RuntimeError(f"a worker failed:\n{value}")
 
-    def _explain_death(self, connection: Connection) -> DataError:
+    def _make_worker_error(self, connection: Connection) -> DataError:
         process = self._processes[connection]
         process.join(timeout=5)
         return DataError(

@@ -23,7 +23,7 @@ from elmore.errors import ConfigError, DataError, ElmoreError
 from elmore.wording import count
 
 # How long processes wait for one that measures or writes a checkpoint.
-PATIENCE = timedelta(minutes=60)
+TIMEOUT = timedelta(minutes=60)
 # torchrun ends all processes soon after one fails; the first must print the reason before that.
 SECONDS_TO_PRINT = 1.0
 
@@ -40,7 +40,7 @@ class Group:
         self.num_local = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
         self.local_rank = int(os.environ.get("LOCAL_RANK", "0"))  # rank within its machine
         if self.size > 1:
-            self._meet()
+            self._join()
 
     @property
     def is_first(self) -> bool:
@@ -109,7 +109,7 @@ class Group:
         ):
             raise failure  # a bug; only this process has the traceback
         if not self.is_first:
-            end_in_silence(2)
+            exit_silently(2)
         if failure is not None:
             raise failure
         rank = next(rank for rank, reason in enumerate(reasons) if reason is not None)
@@ -141,7 +141,7 @@ class Group:
             shared[name] = tensor.cpu()
         return shared
 
-    def check_alike(self, facts: Mapping[str, Any]) -> None:
+    def check_same(self, facts: Mapping[str, Any]) -> None:
         """Raise an error if processes were started with different values."""
         mine = {name: json.dumps(value, sort_keys=True) for name, value in facts.items()}
         firsts = self.share(mine)
@@ -164,10 +164,10 @@ class Group:
             gc.collect()
             dist.destroy_process_group()
 
-    def _meet(self) -> None:
+    def _join(self) -> None:
         """Wait until all processes have joined the group."""
         try:
-            store, _, _ = next(rendezvous("env://", timeout=PATIENCE))
+            store, _, _ = next(rendezvous("env://", timeout=TIMEOUT))
             if os.environ.get("GROUP_WORLD_SIZE", "1") == "1":
                 # On one machine torchrun may keep the store when it restarts processes, with the
                 # addresses of the old ones still in it.
@@ -177,7 +177,7 @@ class Group:
                 store=store,
                 rank=self.rank,
                 world_size=self.size,
-                timeout=PATIENCE,
+                timeout=TIMEOUT,
             )
         except (RuntimeError, ValueError) as error:
             raise ConfigError(
@@ -212,12 +212,12 @@ def count_restarts() -> int:
     return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))
 
 
-def end_in_silence(status: int) -> NoReturn:
+def exit_silently(status: int) -> NoReturn:
     """End a process other than the first without a message: the first prints it."""
     time.sleep(SECONDS_TO_PRINT)
     raise SystemExit(status)
 
 
-def is_lost(error: RuntimeError) -> bool:
+def is_process_lost(error: RuntimeError) -> bool:
     """Return whether an error means that another process of the group was lost."""
     return isinstance(error, dist.DistError) or "gloo" in str(error)

@@ -19,7 +19,7 @@ from elmore.lm.extension import check_extension, extend_softmax
 from elmore.lm.finish import REPORT, RunReport
 from elmore.lm.language_model import NoSoftmaxError, load_language_model
 from elmore.lm.metrics import RunObserver
-from elmore.lm.network import Softmax, start_softmax
+from elmore.lm.network import Softmax, initialize_softmax
 from elmore.lm.perplexity import LossTotals, measure_losses
 from elmore.lm.pretrain import pretrain_model
 from elmore.lm.run import MODEL
@@ -81,7 +81,7 @@ class StartingPoint:
         if self.softmax is None:
             dim = self.elmo.config.lstm.output_dim
             softmax = WordSoftmax(num_words=len(corpus.vocabulary), dim=dim)
-            start_softmax(softmax, counts=corpus.counts, seed=1)
+            initialize_softmax(softmax, counts=corpus.counts, seed=1)
             return self.elmo, softmax
         check_extension(self.words, corpus.vocabulary, corpus=str(corpus.folder))
         if not isinstance(self.softmax, WordSoftmax):

@@ -70,10 +70,10 @@ class RunReport:
 
 def finish_run(run: Run, *, reason: str) -> RunReport:
     """Make the final measurements, set the rest state and write the model folder."""
-    weights_step = run.take_best()
+    weights_step = run.load_best_weights()
     run.observer.on_stage("final measurements")
     documents = sample_documents(run.corpus.heldout, max_tokens=run.settings.run.final_tokens)
-    starts = _rest(run, documents) if run.settings.run.rest_tokens else None
+    starts = _set_rest_state(run, documents) if run.settings.run.rest_tokens else None
     heldout = starts.carried if starts else run.measure(documents) if documents else None
     report = RunReport(
         folder=run.folder,
@@ -104,10 +104,10 @@ def _measure_sources(run: Run) -> dict[str, LossTotals]:
     }
 
 
-def _rest(run: Run, documents: Sequence[Document]) -> StartReport | None:
+def _set_rest_state(run: Run, documents: Sequence[Document]) -> StartReport | None:
     """Set the model's rest state; return its effect on held-out text."""
     bilm = run.trainer.elmo.bilm
-    found = run.group.run_on_first(lambda: _find_rest(run))
+    found = run.group.run_on_first(lambda: _compute_mean_state(run))
     shared = run.group.share_tensors(dict(zip(("hidden", "cell"), found or (), strict=False)))
     mean = shared["hidden"].to(bilm.initial_hidden), shared["cell"].to(bilm.initial_cell)
     if not documents:
@@ -124,7 +124,7 @@ def _rest(run: Run, documents: Sequence[Document]) -> StartReport | None:
     return replace(starts, strength=strength)
 
 
-def _find_rest(run: Run) -> tuple[Tensor, Tensor]:
+def _compute_mean_state(run: Run) -> tuple[Tensor, Tensor]:
     text = sample_documents(run.corpus.train, max_tokens=run.settings.run.rest_tokens)
     return compute_rest_state(run.trainer.elmo.bilm, run.trainer.elmo.speller, text)
 
@@ -151,7 +151,7 @@ def save_model(run: Run, report: RunReport) -> None:
             source="elmore pretrain" if about.source == About().source else about.source,
             trained_on=about.trained_on or _describe_text(run),
             is_trained=True,
-            training=write_training(run, report),
+            training=describe_training(run, report),
         ),
     )
     language_model = LanguageModel(
@@ -174,7 +174,7 @@ def _describe_text(run: Run) -> str:
     )
 
 
-def write_training(run: Run, report: RunReport) -> str:
+def describe_training(run: Run, report: RunReport) -> str:
     """Return the section of a model card about training."""
     settings = run.settings
     is_older = report.weights_step != report.step

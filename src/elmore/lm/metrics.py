@@ -94,7 +94,7 @@ class MetricsLog:
         """
         path = folder / METRICS
         make_board = _import_board() if tensorboard else None
-        lines = _cut_back(path, at_step=at_step)
+        lines = _truncate(path, at_step=at_step)
         kinds = {line["kind"] for line in lines if line["step"] == at_step}
         if make_board is None:
             return cls(path, step=at_step, kinds=kinds)
@@ -104,7 +104,7 @@ class MetricsLog:
         log = cls(path, step=at_step, kinds=kinds, board=board)
         if is_new:  # TensorBoard may have been turned on only now
             for line in lines:
-                log._show_on_board(line)
+                log._write_to_board(line)
         return log
 
     def write(self, kind: str, /, *, step: int, **numbers: SupportsFloat | str | None) -> None:
@@ -121,7 +121,7 @@ class MetricsLog:
         _append(self._file, json.dumps(line, allow_nan=False).encode() + b"\n", path=self.path)
         self._kinds.add(kind)
         if self._board is not None:
-            self._show_on_board(line)
+            self._write_to_board(line)
 
     def close(self) -> None:
         """Close the files."""
@@ -141,7 +141,7 @@ class MetricsLog:
     ) -> None:
         self.close()
 
-    def _show_on_board(self, line: dict[str, Any]) -> None:
+    def _write_to_board(self, line: dict[str, Any]) -> None:
         names = _SCALARS.get(line["kind"], {})
         with explaining_write_errors(self.path.parent / TENSORBOARD):
             for name, shown_as in names.items():
@@ -188,7 +188,7 @@ def _parse(text: bytes) -> dict[str, Any] | None:
     return line if is_whole else None
 
 
-def _cut_back(path: Path, *, at_step: int) -> list[dict[str, Any]]:
+def _truncate(path: Path, *, at_step: int) -> list[dict[str, Any]]:
     """Remove lines after `at_step` from the file, and return the others."""
     with explaining_write_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -86,12 +86,12 @@ def make_softmax(
         adaptive.initialize(seed=seed)
         return adaptive
     softmax = WordSoftmax(num_words=num_words, dim=dim)
-    start_softmax(softmax, counts=counts, seed=seed)
+    initialize_softmax(softmax, counts=counts, seed=seed)
     return softmax
 
 
 @torch.no_grad()
-def start_softmax(softmax: WordSoftmax, *, counts: NDArray[np.int64], seed: int) -> None:
+def initialize_softmax(softmax: WordSoftmax, *, counts: NDArray[np.int64], seed: int) -> None:
     """Draw small random vectors, and set the biases to the log frequencies of the words.
 
     An untrained network would need hundreds of steps to learn the frequencies, and for as long the

@@ -48,7 +48,7 @@ class Optimizer:
         self._parameters = dict(parameters)
         matrices = _find_matrices(self._parameters, settings)
         others = {name: weight for name, weight in self._parameters.items() if name not in matrices}
-        self._rules = _make_rules(others, set(sparse), settings)
+        self._rules = _make_optimizers(others, set(sparse), settings)
         self._muon: Muon | None = None
         if matrices:
             self._muon = Muon(
@@ -78,14 +78,16 @@ class Optimizer:
             self._muon.prepare(share)
         return norm
 
-    def step(self, step: int) -> None:
-        """Update the weights and clear their gradients; call `prepare` first."""
+    def step(self, step: int) -> float:
+        """Update the weights, clear their gradients, return the rate; call `prepare` first."""
+        rate = self.learning_rate(step)
         for rule in self._rules:
             for group in rule.param_groups:
-                group["lr"] = self.learning_rate(step)
+                group["lr"] = rate
             rule.step()
         for parameter in self._parameters.values():
             parameter.grad = None
+        return rate
 
     def tensors(self) -> dict[str, Tensor]:
         """Return the optimizer state, by the names of the weights."""
@@ -102,16 +104,16 @@ class Optimizer:
         for full_name, value in tensors.items():
             name, _, key = full_name.rpartition("|")
             parameter = self._parameters[name]
-            rule = next(rule for rule in self._rules if _governs(rule, parameter))
+            rule = next(rule for rule in self._rules if _has_parameter(rule, parameter))
             device = "cpu" if key == "step" else parameter.device
             rule.state[parameter][key] = value.to(device, copy=True)
 
 
-def _governs(rule: Rule, parameter: nn.Parameter) -> bool:
+def _has_parameter(rule: Rule, parameter: nn.Parameter) -> bool:
     return any(own is parameter for group in rule.param_groups for own in group["params"])
 
 
-class RowRule:
+class SparseOptimizer:
     """An optimizer for sparse gradients; the state of rows without a gradient does not change.
 
     `begin` returns the initial state of a weight, `find_change` the update of rows at a learning
@@ -192,7 +194,7 @@ def _is_table(name: str) -> bool:
     return name.startswith("softmax.") or name.endswith("embedding.weight")
 
 
-def _make_rules(
+def _make_optimizers(
     parameters: Mapping[str, nn.Parameter], sparse: set[str], settings: OptimizerSettings
 ) -> list[Rule]:
     is_adagrad = settings.name is OptimizerName.ADAGRAD
@@ -203,9 +205,9 @@ def _make_rules(
     rows = [weight for name, weight in parameters.items() if name in sparse]
     if rows:
         rules.append(
-            RowRule(rows, begin=begin_adagrad, find_change=change_by_adagrad)
+            SparseOptimizer(rows, begin=begin_adagrad, find_change=change_by_adagrad)
             if is_adagrad
-            else RowRule(rows, begin=begin_adam, find_change=change_by_adam)
+            else SparseOptimizer(rows, begin=begin_adam, find_change=change_by_adam)
         )
     return rules
 

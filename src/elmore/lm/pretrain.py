@@ -17,8 +17,8 @@ from elmore.jobs.stopping import StoppedError, stopping_at_once
 from elmore.lm.distributed import (
     Group,
     count_restarts,
-    end_in_silence,
-    is_lost,
+    exit_silently,
+    is_process_lost,
 )
 from elmore.lm.enough_text import check_enough_text, find_overlap
 from elmore.lm.finish import RunReport, finish_run
@@ -57,7 +57,7 @@ def pretrain_model(
                 settings.training.weights,
             )
         )
-        group.check_alike({"configuration": _shared(settings), "corpus": opened.fingerprint})
+        group.check_same({"configuration": _shared(settings), "corpus": opened.fingerprint})
         if make_parts is None:
             # Find mistakes in the settings before anything is written.
             group.run_on_all(lambda: make_config(settings, opened))
@@ -88,10 +88,10 @@ def pretrain_model(
         with suppress(RuntimeError):  # all processes stop after the same step, unless one is lost
             group.close()
         if not group.is_first:
-            end_in_silence(128 + stop.signal_number)
+            exit_silently(128 + stop.signal_number)
         raise
     except RuntimeError as error:
-        if group.size == 1 or not is_lost(error):
+        if group.size == 1 or not is_process_lost(error):
             raise
         steps = Checkpoints(folder / CHECKPOINTS, keep=1).steps()
         raise LostProcessError(saved_step=max(steps, default=None)) from error

@@ -7,7 +7,7 @@ from typing import Any
 
 from elmore.errors import ConfigError, DataError
 from elmore.files.owned_folder import ChangedJobError, find_changes
-from elmore.lm.schedule import is_same_course
+from elmore.lm.schedule import has_same_learning_rates
 from elmore.lm.settings import PretrainSettings, read_settings
 from elmore.wording import count
 
@@ -63,7 +63,7 @@ class SavedProgress:
 
 
 # Settings that affect only the learning rate of each step and the end of the run.
-COURSE = (
+SCHEDULE_SETTINGS = (
     "optimizer.learning_rate",
     "optimizer.warmup_steps",
     "optimizer.decay_steps",
@@ -89,9 +89,9 @@ def check_same_run(
     # Settings that the checkpoint does not have yet get their defaults.
     settings_before = read_settings(kept["settings"])
     changes = find_changes(
-        _what_matters(settings_before.to_json()), _what_matters(settings.to_json())
+        _select_decisive(settings_before.to_json()), _select_decisive(settings.to_json())
     )
-    others = [changes[name] for name in changes if name not in COURSE]
+    others = [changes[name] for name in changes if name not in SCHEDULE_SETTINGS]
     # Other source weights give the corpus another fingerprint; then report the settings instead.
     if kept["corpus"] != fingerprint and not others:
         others = ["another corpus"]
@@ -103,7 +103,7 @@ def check_same_run(
             f"the run in {folder} has completed {count(num_done, 'step')}, but is set to end after "
             f"{num_steps:,}; raise training.max_steps, or choose another folder"
         )
-    is_same = is_same_course(
+    is_same = has_same_learning_rates(
         settings_before.optimizer,
         settings.optimizer,
         num_steps_before=count_steps(settings_before),
@@ -115,7 +115,7 @@ def check_same_run(
         raise ChangedJobError(folder, [*changes.values(), why])
 
 
-def _what_matters(settings: Mapping[str, Any]) -> dict[str, Any]:
+def _select_decisive(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings that the trained weights depend on."""
     others = {name: values for name, values in settings.items() if name != "run"}
     return {

@@ -118,7 +118,7 @@ class Run:
     def _describe_start(self) -> str:
         """Return a message for the user about a resumed or finished run."""
         step, num_steps = self.progress.step, self.trainer.num_steps
-        if step < num_steps and not self._has_lost_patience():
+        if step < num_steps and not self._is_out_of_patience():
             return f"resuming at step {step:,} of {num_steps:,}"
         model = self.folder / MODEL
         outcome = (
@@ -135,12 +135,12 @@ class Run:
                 return self._train(metrics, stop)
             except RuntimeError:  # for example, another process does not respond
                 if self.group.size > 1:
-                    self._save_what_is_left()
+                    self._save_after_loss()
                 raise
 
     def _train(self, metrics: MetricsLog | None, stop: StopRequest) -> str:
         self._catch_up(metrics)
-        while self.progress.step < self.trainer.num_steps and not self._has_lost_patience():
+        while self.progress.step < self.trainer.num_steps and not self._is_out_of_patience():
             started = time.perf_counter()
             # Processes vote on when to stop and when to save: any of them may get a signal, and the
             # first watches the clock.
@@ -170,7 +170,7 @@ class Run:
             self._stop(stop)
         reason = (
             f"held-out perplexity has not fallen since step {self.progress.best_step}"
-            if self._has_lost_patience()
+            if self._is_out_of_patience()
             else "all steps taken"
         )
         self._write_line(metrics, "end", seconds=self.progress.seconds, reason=reason)
@@ -188,7 +188,7 @@ class Run:
             self.observer.on_checkpoint(self.progress.step)
         self._saved_at = time.monotonic()
 
-    def take_best(self) -> int:
+    def load_best_weights(self) -> int:
         """Load the weights of the best measurement if `run.patience` is set; return their step.
 
         Otherwise keep the weights of the last step.
@@ -266,7 +266,7 @@ class Run:
         is_last = step == self.trainer.num_steps
         return bool(self.heldout) and (step % self.settings.run.heldout_steps == 0 or is_last)
 
-    def _has_lost_patience(self) -> bool:
+    def _is_out_of_patience(self) -> bool:
         patience = self.settings.run.patience
         return patience is not None and self.progress.measurements_since_best >= patience
 
@@ -368,9 +368,9 @@ class Run:
         with replace_file(self.folder / CHECKPOINTS / BEST) as temporary:
             save_tensors(temporary, self.trainer.weights())
 
-    def _save_what_is_left(self) -> None:
+    def _save_after_loss(self) -> None:
         """Write a checkpoint after a process was lost; other processes may try the same."""
-        if self.trainer.is_whole and self.progress.step not in self.checkpoints.steps():
+        if self.trainer.is_consistent and self.progress.step not in self.checkpoints.steps():
             with suppress(DataError):  # another process is writing the same one
                 self._write_checkpoint()
 

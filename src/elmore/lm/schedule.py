@@ -18,11 +18,11 @@ def find_learning_rate(settings: OptimizerSettings, step: int, *, num_steps: int
     decay_steps = num_steps - warmup_steps
     if settings.decay_steps is not None:
         decay_steps = min(settings.decay_steps, decay_steps)
-    way = min(1.0, max(0, step - (num_steps - decay_steps)) / max(1, decay_steps))
-    return settings.learning_rate * (1.0 - way * (1.0 - settings.final_share))
+    decayed = min(1.0, max(0, step - (num_steps - decay_steps)) / max(1, decay_steps))
+    return settings.learning_rate * (1.0 - decayed * (1.0 - settings.final_share))
 
 
-def is_same_course(
+def has_same_learning_rates(
     before: OptimizerSettings,
     now: OptimizerSettings,
     *,

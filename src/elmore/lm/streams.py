@@ -56,7 +56,7 @@ class Streams:
         # The backward LM reads the same sentences, each from its end.
         backward = begin + end - 1 - forward
         found = self.part.look_up(np.stack([forward, backward]))
-        tokens, positions = _keep_read(found.tokens, found.positions[:, :-1])
+        tokens, positions = _drop_unread(found.tokens, found.positions[:, :-1])
         # In both directions the target is the next symbol of the row, within the sentence.
         return TrainingWindow(
             tokens=tokens,
@@ -66,7 +66,7 @@ class Streams:
         )
 
 
-def _keep_read(tokens: list[str], positions: Ids) -> tuple[list[str], Ids]:
+def _drop_unread(tokens: list[str], positions: Ids) -> tuple[list[str], Ids]:
     """Drop tokens that are only targets, never inputs."""
     is_read = np.zeros(NUM_MARKERS + len(tokens), dtype=np.bool_)
     is_read[positions] = True

@@ -56,7 +56,7 @@ class Trainer:
         self.streams = Streams(corpus.train, num_rows=training.rows, window=training.window)
         self.num_steps = count_steps(settings, self.streams)
         self.num_done = 0
-        self.is_whole = True  # weights, optimizer and LSTM states belong to the same step
+        self.is_consistent = True  # weights, optimizer and LSTM states belong to the same step
         self.state = detach_rows(elmo.bilm.initial_state(training.rows))
         uses_bf16 = training.precision is Precision.BF16
         sampler = (
@@ -122,16 +122,16 @@ class Trainer:
         state = self._gather(join(states))
         total, counted, *sums = self.group.add([total, num_predictions, *votes])
         norm = self._optimizer.prepare(step, share=self.group.add_tensors)
-        self.is_whole = False
-        self._optimizer.step(step)
+        self.is_consistent = False
+        learning_rate = self._optimizer.step(step)
         self.state = state
         self.num_done += 1
-        self.is_whole = True
+        self.is_consistent = True
         return StepResult(
             total_loss=total,
             num_predictions=int(counted),
             gradient_norm=norm,
-            learning_rate=self._optimizer.learning_rate(step),
+            learning_rate=learning_rate,
             votes=sums,
         )
 

@@ -31,7 +31,7 @@ def test_variants_are_trained_and_reported(elmore_command, place):
     assert again.json == json.loads((folder / "report.json").read_text())
     assert len(again.json["runs"]) == 4
     assert "epoch" not in again.err, "nothing is trained again"
-    assert again.err.count(", done before\n") == 4
+    assert again.err.count(", already done\n") == 4
 
 
 def test_mistakes_are_told_in_a_sentence_and_nothing_is_written(elmore_command, place):

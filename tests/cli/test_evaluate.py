@@ -156,7 +156,7 @@ def test_what_cannot_be_measured_is_one_sentence(folder, elmore_command):
     tiny.model().save_pretrained(folder / "plain")
     model = ("--model", folder / "model")
     for arguments, message in (
-        ((folder / "empty.txt", *model), "empty.txt has no sentence to measure"),
+        ((folder / "empty.txt", *model), "empty.txt has no sentences to measure"),
         ((folder / "text.txt", "--model", folder / "plain"), "has no softmax"),
         ((folder / "none.txt", *model), "there is no file"),
         ((folder / "text.txt", "--model", folder / "none"), "there is no model"),

@@ -103,7 +103,7 @@ def test_mistakes_are_told_in_a_sentence_and_nothing_is_written(elmore_command, 
         ([*fit, *data, "--set", "nonsense"], "not of the form section.setting=value"),
         ([*fit, *data, "--model", "./nowhere"], "there is no model at './nowhere'"),
         ([*fit, *data, "--words", "nowhere.txt"], "nowhere.txt"),
-        ([*fit, *data, "--config", "nowhere.toml"], "cannot read nowhere.toml"),
+        ([*fit, *data, "--settings", "nowhere.toml"], "cannot read nowhere.toml"),
         ([*fit, *data, "--without-elmo", "--model", "model"], "--without-elmo contradicts --model"),
         ([*fit, *data, "--device", "abacus"], "cannot compute on device 'abacus'"),
         ([*fit, *data, "-o", "data"], "contains other files"),
@@ -114,6 +114,15 @@ def test_mistakes_are_told_in_a_sentence_and_nothing_is_written(elmore_command, 
     ):
         assert_refused(elmore_command(*arguments), told)
         assert sorted(path.name for path in place.folder.iterdir()) == before, arguments
+
+
+def test_the_old_name_of_settings_works_with_a_note(elmore_command, place):
+    command = ["fit", "tags", "--data", "data", "-o", "out"]
+    result = elmore_command(*command, "--config", "nowhere.toml")
+    assert result.status == 2
+    note, error = result.err.splitlines()
+    assert note == "note: --config is now called --settings"
+    assert error.startswith("elmore: cannot read nowhere.toml")
 
 
 def write_typo(place):
@@ -163,7 +172,7 @@ def test_other_settings_in_the_same_folder_are_refused_until_restarted(elmore_co
 def test_help_tells_what_each_verb_does(elmore_command):
     for verb, told in {
         "fit": ["Train a network for a task", "--without-elmo", "elmore fit ner --data conll2003/"],
-        "predict": ["Predict with a trained task", "--score", "--form"],
+        "predict": ["Predict labels for a text with a trained task", "--score", "--form"],
         "compare": ["with and without ELMo", "--variants", "--shares", "report.html"],
     }.items():
         result = elmore_command(verb, "--help")
@@ -186,5 +195,5 @@ def test_a_network_that_learned_nothing_is_called_so(elmore_command, place):
     files = ["--train", "data/train.tsv", "--dev", "data/dev.tsv", "--without-elmo"]
     small = [change for change in SMALL if "task.column" not in change]
     result = elmore_command("fit", "texts", *files, *small)
-    told = "  nothing learned: on dev, one prediction for everything has accuracy 60.00"
+    told = "  nothing learned: on dev, a constant prediction has accuracy 60.00"
     assert result.out.splitlines()[-1] == told

@@ -74,7 +74,7 @@ def test_mistakes_are_told_in_a_sentence_and_nothing_is_written(elmore_command, 
         (["data", "data/dev.txt"], "data has no trained task"),
         (["plain", "nowhere.txt"], "there is no file nowhere.txt"),
         (["plain", "broken.txt"], "broken.txt, line 21"),
-        (["plain", "data/dev.txt", "--form", "answers"], "--form answers cannot be of tags"),
+        (["plain", "data/dev.txt", "--form", "answers"], "--form answers does not fit tags"),
         (["task", "data/dev.txt", "--model", "./nowhere"], "there is no model at './nowhere'"),
         (["plain", "data/dev.txt", "--device", "abacus"], "cannot compute on device"),
     ):

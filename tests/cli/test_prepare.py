@@ -72,7 +72,10 @@ def test_notes_go_to_standard_error(texts, elmore_command):
         (["a.txt", "--vocabulary", "a.txt", "--min-count", "2"], "leave out --max-words"),
         ([], "there is no text to prepare"),
         (["--verify"], "c does not exist; make a corpus"),
-        (["a.txt", "--verify", "--restart"], "makes none; leave out TEXT, --restart"),
+        (
+            ["a.txt", "--verify", "--restart"],
+            "only checks the corpus in --out; leave out TEXT, --restart",
+        ),
     ],
 )
 def test_mistakes_are_one_sentence(texts, elmore_command, arguments, message):

@@ -94,7 +94,7 @@ def test_texts_without_senses_are_refused(files, probe):
     empty = write(files / "empty.jsonl", {"tokens": ["a"], "senses": []})
     error = probe(empty, files / "one.jsonl").exception
     assert isinstance(error, DataError)
-    assert "empty.jsonl has no word with a sense" in str(error)
+    assert "empty.jsonl has no words with senses" in str(error)
     error = probe(files / "train.jsonl", empty).exception
     assert isinstance(error, DataError)
-    assert "the test set empty has no word with a sense" in str(error)
+    assert "the test set empty has no words with senses" in str(error)

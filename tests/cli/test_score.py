@@ -78,7 +78,7 @@ def test_what_cannot_be_scored_is_one_sentence(folder, elmore_command):
         ((*model, "--sentence", " "), "no tokens"),
         ((*model,), "give one of"),
         (("-", *model, "--gap", "___"), "give one of"),
-        (("-", *model), "standard input has no sentence to score"),
+        (("-", *model), "standard input has no sentences to score"),
         (("--model", folder / "none", "--sentence", "a"), "there is no model"),
     ):
         result = elmore_command("score", *arguments)

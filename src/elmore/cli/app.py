@@ -1,4 +1,4 @@
-"""The `elmore` command: one verb a file; a user's mistake is one sentence and exit status 2."""
+"""The `elmore` command: one file per command; a user's mistake is one sentence and status 2."""
 
 import sys
 from typing import Annotated
@@ -45,7 +45,7 @@ app.command()(fit)
 app.command()(predict)
 app.command()(compare)
 probe = typer.Typer(
-    no_args_is_help=True, help="Measure what each layer of a model knows: tags, senses."
+    no_args_is_help=True, help="Measure what each layer of a model knows about tags or word senses."
 )
 probe.command("tags")(probe_tags_command)
 probe.command("senses")(probe_senses_command)
@@ -63,11 +63,11 @@ def about(
     _version: Annotated[
         bool,
         typer.Option(
-            "--version", help="Print the version and stop.", is_eager=True, callback=_print_version
+            "--version", help="Print the version and exit.", is_eager=True, callback=_print_version
         ),
     ] = False,
 ) -> None:
-    """Answer `elmore --version`."""
+    """Handle `elmore --version`."""
 
 
 def main() -> None:
@@ -79,13 +79,13 @@ def main() -> None:
         print(f"elmore: {error}", file=sys.stderr)
         sys.exit(2)
     except OSError as error:  # a name too long, a folder that may not be searched, a full disk
-        place = f"{error.filename}: " if error.filename else ""
+        path = f"{error.filename}: " if error.filename else ""
         reason = error.strerror or str(error)
-        print(f"elmore: {place}{reason}; check path, permissions and space", file=sys.stderr)
+        print(f"elmore: {path}{reason}; check path, permissions and space", file=sys.stderr)
         sys.exit(2)
     except MemoryError:
         print(
-            "elmore: there is not enough memory; compute less at once (a smaller "
+            "elmore: out of memory; use smaller batches (a smaller "
             "--tokens-per-batch, or in training --set training.accumulation=4)",
             file=sys.stderr,
         )

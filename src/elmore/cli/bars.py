@@ -1,4 +1,4 @@
-"""Progress bars on standard error, all of which show time in the same way.
+"""Progress bars on standard error.
 
 This imports rich, which takes time; import it where a bar is made.
 """
@@ -13,14 +13,14 @@ from rich.text import Text
 
 
 class TimeColumn(ProgressColumn):
-    """`0:00:46 elapsed, 0:01:10 left`; without the second part as long as it is unknown."""
+    """`0:00:46 elapsed, 0:01:10 left`; the second part is left out while it is unknown."""
 
     def __init__(self, *, left: str = "left") -> None:
         super().__init__(Column(no_wrap=True))  # on a narrow terminal the bar gets shorter
         self._left = left
 
     def render(self, task: Task) -> Text:
-        """Write both times of a task."""
+        """Return both times of a task."""
         elapsed = task.finished_time if task.finished else task.elapsed
         text = f"{_write(elapsed or 0.0)} elapsed"
         if task.total is not None and task.time_remaining is not None:
@@ -30,7 +30,7 @@ class TimeColumn(ProgressColumn):
 
 def make_console() -> Console:
     """Return a console on standard error."""
-    # Said explicitly, or a variable such as FORCE_COLOR would make rich take a file for a terminal.
+    # Explicit, because with FORCE_COLOR rich would treat a file as a terminal.
     is_terminal = sys.stderr is not None and sys.stderr.isatty()
     return Console(stderr=True, force_terminal=is_terminal)
 

@@ -1,4 +1,4 @@
-"""`elmore compare`: what ELMo vectors are worth for a task, measured, in one page."""
+"""`elmore compare`: measure what ELMo vectors are worth for a task."""
 
 import shlex
 import sys
@@ -24,7 +24,7 @@ def compare(
             "--out",
             "-o",
             callback=options.check_out,
-            help="Folder of the comparison. Without it: compare-TASK.",
+            help="Folder for the comparison. Default: compare-TASK.",
         ),
     ] = None,
     train: task_options.Train = None,
@@ -35,27 +35,28 @@ def compare(
     variants: Annotated[
         str,
         typer.Option(
-            help="What to compare, with commas between: without, input, output, both, top (layer "
-            "only), average (of layers), finetuned (with the task), domain (fine-tuned on its "
-            "text first)."
+            help="What to compare, separated by commas: without, input, output, both, top "
+            "(only the top layer), average (of the layers), finetuned (with the "
+            "task), domain (first fine-tuned on its text)."
         ),
     ] = "without,input",
     shares: Annotated[
-        str, typer.Option(help="Shares of the training data in percent, with commas between.")
+        str, typer.Option(help="Percentages of the training data, separated by commas.")
     ] = "100",
-    seeds: Annotated[int, typer.Option(min=1, help="How often each is trained.")] = 3,
-    config: task_options.Config = None,
+    seeds: Annotated[
+        int, typer.Option(min=1, help="Number of runs of each variant, with different seeds.")
+    ] = 3,
+    settings_path: task_options.Settings = None,
     changes: options.Changes = None,
     restart: options.Restart = False,
     accept: task_options.Accept = False,
     device: options.Device = "cpu",
     as_json: options.Json = False,
 ) -> None:
-    """Train a task with and without ELMo, over several seeds, and report what that changes.
+    """Train a task with and without ELMo, over several seeds, and report the difference.
 
-    The folder gets report.html (table, learning curves, gains by amount of data, the learned
-    weights of layers) and report.json. To resume a comparison that was stopped, rerun the
-    command.
+    The folder gets report.html (a table, learning curves, the gain by amount of data, the learned
+    layer weights) and report.json. To resume after an interruption, rerun the command.
 
     For example:
 
@@ -76,7 +77,7 @@ def compare(
         dev=dev,
         test=test,
         words=words,
-        config=config,
+        config=settings_path,
         changes=changes or [],
     )
     folder = out or Path(f"compare-{settings.kind}")
@@ -105,10 +106,10 @@ def compare(
 
 
 def _announce(number: int, num_runs: int, run: "PlannedRun", was_done: bool) -> None:
-    note = ", done before" if was_done else ""
+    note = ", already done" if was_done else ""
     print(f"training {number} of {num_runs}: {run.name}{note}", file=sys.stderr)
 
 
 def _command() -> str:
-    # With --restart, rerunning the command would delete what it should resume.
+    # With --restart, rerunning the command would delete the results.
     return shlex.join(["elmore", *(word for word in sys.argv[1:] if word != "--restart")])

@@ -14,7 +14,7 @@ from elmore.errors import ModelError
 
 
 class Target(StrEnum):
-    """What to write."""
+    """The format to write."""
 
     ELMORE = "elmore"
     BILM_TF = "bilm-tf"
@@ -23,7 +23,9 @@ class Target(StrEnum):
 def convert(
     source: Annotated[
         str,
-        typer.Argument(help="bilm-tf weights (.hdf5), ELMoForManyLangs folder, or model folder."),
+        typer.Argument(
+            help="bilm-tf weights (.hdf5), ELMoForManyLangs folder, model folder or hub id."
+        ),
     ],
     out: Annotated[
         Path,
@@ -31,7 +33,7 @@ def convert(
             "--out",
             "-o",
             callback=options.check_out,
-            help="Model folder, or .hdf5 file with --to bilm-tf.",
+            help="Model folder; with --to bilm-tf, an .hdf5 file.",
         ),
     ],
     to: Annotated[Target, typer.Option(help="Format to write.")] = Target.ELMORE,
@@ -46,27 +48,30 @@ def convert(
     ] = "f32",
     no_softmax: Annotated[
         bool,
-        typer.Option("--no-softmax", help="Leave out the softmax: to embed, but not to predict."),
+        typer.Option(
+            "--no-softmax",
+            help="Leave out the LM head; the model can then embed, but not predict words.",
+        ),
     ] = False,
     options_path: options.Options = None,
     token_embeddings: options.TokenEmbeddings = None,
     vocabulary: options.Vocabulary = None,
     overwrite: Annotated[
         bool,
-        typer.Option("--overwrite", help="Replace an options.json that describes another model."),
+        typer.Option("--overwrite", help="Overwrite an options.json that describes another model."),
     ] = False,
     from_zeros: Annotated[
         bool,
         typer.Option(
             "--from-zeros",
-            help="Let sentences start from zeros: bilm-tf has no place for a model's rest state.",
+            help="Start sentences from zeros. bilm-tf files cannot store a model's rest state.",
         ),
     ] = False,
     as_json: options.Json = False,
 ) -> None:
-    """Convert a model between formats; in f32 the vectors stay the same.
+    """Convert a model to another format; with --store f32, its vectors stay the same.
 
-    A model folder keeps the softmax of its source, if that has one.
+    A model folder keeps the LM head of its source, if there is one.
 
     For example:
 
@@ -87,17 +92,17 @@ def convert(
     from elmore.weights.softmax_file import has_softmax, remove_softmax  # noqa: PLC0415
 
     if to is Target.BILM_TF and store != Precision.F32:
-        raise typer.BadParameter(f"bilm-tf has no {store}; --store is of elmore's own folder")
+        raise typer.BadParameter(f"bilm-tf files cannot store {store}; leave out --store")
     if to is Target.ELMORE:
         check_target(out)
         if out.exists() and Path(source).exists() and out.resolve() == Path(source).resolve():
-            raise ModelError(f"{out} is the model itself; give another folder to write to")
+            raise ModelError(f"{out} is the model itself; give another folder")
     files: dict[str, Any] = {
         "options": options_path,
         "token_embeddings": token_embeddings,
         "vocabulary": vocabulary,
     }
-    # Files that go with HDF5 weights say that there is no softmax, or are refused on loading.
+    # Models that need these files have no softmax; others are refused on loading.
     has_words = not no_softmax and not any(files.values()) and has_softmax(find_model(source))
     predicting = load_language_model(source) if has_words and to is Target.ELMORE else None
     model = predicting.elmo if predicting else load_model(source, **files)
@@ -106,8 +111,8 @@ def convert(
         written = write_bilm_tf(model, out, overwrite=overwrite, from_zeros=from_zeros)
         if has_words:
             print(
-                "note: bilm-tf has no place for a softmax, so it stays behind; score and evaluate "
-                "need the original folder",
+                "note: bilm-tf files cannot store an LM head, so it was left out; score "
+                "and evaluate need the original folder",
                 file=sys.stderr,
             )
     else:
@@ -118,7 +123,7 @@ def convert(
             predicting.save(out, store=store)
         else:
             model.save_pretrained(out, store=store)
-            remove_softmax(out)  # of a model that was here before
+            remove_softmax(out)  # of an earlier model in this folder
         written = sorted(path for path in out.iterdir() if path.is_file())
     if as_json:
         print(json.dumps({"written": [str(path) for path in written]}))

@@ -1,4 +1,4 @@
-"""What jobs show on standard error: a bar on a terminal, else lines; warnings; why they stopped."""
+"""What jobs print to standard error: progress as a bar or as lines, warnings, why they stopped."""
 
 import math
 import os
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
     from elmore.corpus.progress import PrepareProgress
 
-# In a file, such as under nohup, nothing can be overwritten: progress gets a line no more often.
+# A log file, as under nohup, cannot be overwritten, so progress is printed no more often than this.
 SECONDS_BETWEEN_LINES = 60.0
 
 
 class LogLines:
-    """Prints messages as they come, and progress where no bar shows it."""
+    """Prints messages, and progress if there is no bar."""
 
     def __init__(
         self, console: "Console | None" = None, *, clock: Callable[[], float] = time.monotonic
@@ -39,7 +39,7 @@ class LogLines:
 
     @cached_property
     def console(self) -> "Console":
-        """Where the lines go."""
+        """The console that lines are printed to."""
         from elmore.cli.bars import make_console  # noqa: PLC0415  rich is slow to import
 
         return self._given or make_console()
@@ -51,7 +51,7 @@ class LogLines:
 
     def print(self, text: str) -> None:
         """Print a line; rich flushes it."""
-        # Lines of a file have no width to be broken at.
+        # In a file, lines are not wrapped.
         self.console.print(text, markup=False, highlight=False, soft_wrap=self.is_log)
 
     def start_clock(self) -> None:
@@ -59,24 +59,24 @@ class LogLines:
         self._last_line_at = self._clock()
 
     def print_progress(self, text: str) -> None:
-        """Print a line of progress if one is due; else keep it for `print_last`."""
+        """Print a line of progress if one is due; otherwise keep it for `print_last`."""
         self.keep(text)
         if self.is_due():
             self.print_last()
 
     def keep(self, text: str) -> None:
-        """Keep a line of progress, which a bar shows now, for `print_last`."""
+        """Keep a line of progress that a bar shows now for `print_last`."""
         self._unprinted = text
 
     def is_due(self) -> bool:
-        """Tell whether progress may be printed; if so, the next is due in a minute."""
+        """Return whether progress may be printed; if so, the next line is due in a minute."""
         if self._clock() - self._last_line_at < SECONDS_BETWEEN_LINES:
             return False
         self.start_clock()
         return True
 
     def print_last(self) -> None:
-        """Print the last progress if it was not printed yet: where the run stopped."""
+        """Print the last line of progress if it was not printed yet: where the run stopped."""
         if self._unprinted is not None:
             self.print(self._unprinted)
             self._unprinted = None
@@ -133,7 +133,7 @@ class EmbedProgress:
         self._num_bytes = num_bytes
 
     def set_done(self, _num_sentences: int, num_tokens: int) -> None:
-        """Move the bar; what an earlier run has done does not count as speed."""
+        """Move the bar; the work of an earlier run does not count towards the speed."""
         assert self._bar is not None
         if self._num_tokens_before is None:
             self._num_tokens_before = num_tokens
@@ -143,7 +143,7 @@ class EmbedProgress:
 
 @contextmanager
 def show_prepare() -> Iterator[Callable[["PrepareProgress"], None]]:
-    """Show the preparation of a corpus on a terminal; call what is yielded to update it."""
+    """Show the preparation of a corpus on a terminal; call the yielded function to update it."""
     with show_tokens("reading") as bar:
 
         def move(done: "PrepareProgress") -> None:
@@ -161,7 +161,7 @@ def show_prepare() -> Iterator[Callable[["PrepareProgress"], None]]:
 
 @contextmanager
 def show_status(first: str) -> Iterator[Callable[[str], None]]:
-    """Show on a terminal what is being done and for how long; call what is yielded to update it."""
+    """Show the current stage and its time on a terminal; call the yielded function to update it."""
     from elmore.cli.bars import make_spinner  # noqa: PLC0415  rich is slow to import
 
     with make_spinner() as bar:
@@ -171,7 +171,7 @@ def show_status(first: str) -> Iterator[Callable[[str], None]]:
 
 @contextmanager
 def printing_data_warnings() -> Iterator[None]:
-    """Print each `DataWarning` once, and of several processes in the first only."""
+    """Print each `DataWarning` once, and only in the first of several processes."""
     is_first = os.environ.get("RANK", "0") == "0"
     with warnings.catch_warnings():
         warnings.simplefilter("default" if is_first else "ignore", DataWarning)
@@ -192,7 +192,7 @@ def _print_warning(
 def report_interrupt(*, restart: bool = False, hint: str | None = None) -> Iterator[None]:
     """Print where a job stopped and what to do; exit with the status that shells use for a signal.
 
-    Without a `hint` it is how to resume the command, which has the option --restart or not.
+    The default `hint` says how to resume; `restart` is whether --restart was given.
     """
     try:
         yield

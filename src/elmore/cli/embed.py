@@ -29,7 +29,7 @@ def embed(
             "--out",
             "-o",
             callback=options.check_out,
-            help="Vector file: .h5, .parquet or .npz. Without it: JSON lines, printed.",
+            help="Vector file: .h5, .parquet or .npz. Default: print JSON lines.",
         ),
     ] = None,
     layers: options.Layers = "average",
@@ -45,7 +45,9 @@ def embed(
             help="Format of the numbers in the file. f16 needs half the space.",
         ),
     ] = "f32",
-    compress: Annotated[bool, typer.Option("--compress", help="Make the file smaller.")] = False,
+    compress: Annotated[
+        bool, typer.Option("--compress", help="Compress the file; saves a tenth to a quarter.")
+    ] = False,
     restart: options.Restart = False,
     options_path: options.Options = None,
     token_embeddings: options.TokenEmbeddings = None,
@@ -56,9 +58,9 @@ def embed(
     max_sentence_tokens: options.MaxSentenceTokens = 10_000,
     as_json: options.Json = False,
 ) -> None:
-    """Give every token its vector in context.
+    """Compute a vector in context for every token.
 
-    A finished file appears all at once. To resume after an interruption, rerun the command.
+    The file appears when it is complete. To resume after an interruption, rerun the command.
 
     For example:
 

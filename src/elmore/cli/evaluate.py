@@ -32,7 +32,7 @@ class Part(StrEnum):
 
 
 class Initial(StrEnum):
-    """What a text begins from."""
+    """The LSTM state that a text starts from."""
 
     MODEL = "model"
     ZEROS = "zeros"
@@ -42,32 +42,35 @@ def evaluate(
     text: Annotated[
         str,
         typer.Argument(
-            help="Text file (.gz, .xz, .bz2, .zst too), - for standard input, or a prepared corpus."
+            help="Text file, possibly compressed, - for standard input, or a prepared corpus."
         ),
     ],
     model: options.PredictingModel = None,
     state: Annotated[
         StatePolicy,
         typer.Option(
-            help="document: state is carried within a document, as in training. reset: every "
-            "sentence is on its own. stream: always carried."
+            help="The LSTM state that a sentence starts from. document: carries over within a "
+            "document, as in training. reset: always the same. stream: always carries over."
         ),
     ] = StatePolicy.DOCUMENT,
     initial: Annotated[
         Initial,
-        typer.Option(help="What a text without a past is read from: the model's own state, or 0."),
+        typer.Option(
+            help="The LSTM state that a text starts from: the model's rest state, or zeros."
+        ),
     ] = Initial.MODEL,
     max_tokens: Annotated[
-        int | None, typer.Option(min=1, help="Stop after the sentence that reaches so many tokens.")
+        int | None,
+        typer.Option(min=1, help="Stop after the sentence that reaches this many tokens."),
     ] = None,
     part: Annotated[
         Part | None,
-        typer.Option(help="Of a prepared corpus: the held-out part (without this), or train."),
+        typer.Option(help="Part of a prepared corpus to measure. Default: heldout."),
     ] = None,
     by_source: Annotated[
         bool,
         typer.Option(
-            "--by-source", help="Measure each file that a prepared corpus was made of by itself."
+            "--by-source", help="Measure each source file of a prepared corpus separately."
         ),
     ] = False,
     tokenized: options.Tokenized = False,
@@ -76,10 +79,10 @@ def evaluate(
     device: options.Device = "cpu",
     as_json: options.Json = False,
 ) -> None:
-    """Measure the perplexity of a text, every token once in each direction.
+    """Measure the perplexity of a text, predicting every token once in each direction.
 
-    The probability of a word is one among all words of the vocabulary. A token outside it counts as
-    one word, `<UNK>`, so compare models of one vocabulary only.
+    Probabilities are over the whole vocabulary. All tokens outside it count as one word, `<UNK>`,
+    so only compare models with the same vocabulary.
 
     For example:
 
@@ -90,12 +93,12 @@ def evaluate(
     without: list[str] = []
     if Path(text).is_dir():
         if tokenized or form is not None:
-            raise typer.BadParameter(f"{text} is a prepared corpus; it needs no --form")
+            raise typer.BadParameter(f"{text} is a prepared corpus; leave out --form")
         part = part or Part.HELDOUT
         texts, without = _open_corpus(text, part, by_source=by_source)
     elif part is not None or by_source:
         option = "--by-source" if part is None else "--part"
-        raise typer.BadParameter(f"{option} needs a prepared corpus, and {text} is not one")
+        raise typer.BadParameter(f"{option} needs a prepared corpus, but {text} is not one")
     else:
         sentences = options.open_sentences(
             text,
@@ -105,7 +108,7 @@ def evaluate(
             state=StatePolicy.DOCUMENT,
         )
         texts = {"": sentences}
-    # Only one policy asks where documents end; for the others a sentence need not wait for them.
+    # Only one policy needs documents; with the others, sentences do not wait for a document to end.
     documents = {
         name: group_documents(
             limit_sentences(sentences, max_tokens=max_tokens),
@@ -117,8 +120,8 @@ def evaluate(
     if not any(total.num_predictions for total in totals.values()):
         name = "standard input" if text == "-" else text
         raise DataError(
-            f"{name} has no sentence to measure; give a text that has some (of a corpus of which "
-            "nothing was held out, --part train)"
+            f"{name} has no sentences to measure; give another text, or for a corpus without a "
+            "held-out part, --part train"
         )
     about = {"state": str(state), "initial": str(initial)}
     facts = {
@@ -162,7 +165,7 @@ def _describe_missing(sources: list[str], part: Part | None) -> str:
 def _open_corpus(
     folder: str, part: Part, *, by_source: bool
 ) -> tuple[dict[str, Iterator[list[str]]], list[str]]:
-    """Return the sentences of a part, under no name; or of each source, under its own.
+    """Return the sentences of a part under the name "", or those of each source by its name.
 
     Also return the sources that have no text in this part.
     """
@@ -195,7 +198,7 @@ def _measure(
     loaded = load_language_model(model).to(read_device(device))
     options.print_notes(loaded.elmo)
     totals = {}
-    # Text is read ahead, so bytes read would not show how much is done.
+    # Text is read ahead, so the number of bytes read would not show the progress.
     with show_status("measuring") as show:
         for name, text in documents.items():
             totals[name] = measure_losses(

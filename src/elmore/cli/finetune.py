@@ -1,4 +1,4 @@
-"""`elmore finetune`: a model and a domain's text in, a model of the domain out."""
+"""`elmore finetune`: continue training a model on the text of a domain."""
 
 import json
 import sys
@@ -21,41 +21,40 @@ def finetune(
     text: Annotated[
         list[str],
         typer.Argument(
-            help="Text of the domain: files, patterns, - for standard input; or a corpus made by "
-            "`elmore prepare --extend`, for which options about text have no meaning."
+            help="Text of the domain: files, patterns such as 'texts/*.gz', or - for "
+            "standard input. Or a corpus made by `elmore prepare --extend`; then "
+            "options about text are ignored."
         ),
     ],
     out: Annotated[
         Path,
-        typer.Option("--out", "-o", callback=options.check_out, help="Folder of the run."),
+        typer.Option("--out", "-o", callback=options.check_out, help="Folder for the run."),
     ],
     model: Annotated[
         str | None,
         typer.Option(
             "--model",
             "-m",
-            help="The model to begin with. Without it: the one that comes with elmore.",
+            help="The model to start from. Default: the English model that comes with elmore.",
         ),
     ] = None,
-    epochs: Annotated[float, typer.Option(help="How often to read the text.")] = 1.0,
+    epochs: Annotated[float, typer.Option(help="Number of passes over the text.")] = 1.0,
     max_new_words: Annotated[
-        int, typer.Option(min=0, help="Most words of the domain to add to the vocabulary.")
+        int, typer.Option(min=0, help="Maximum number of new words to add to the vocabulary.")
     ] = 50_000,
     min_count: Annotated[
-        int, typer.Option(min=1, help="A word is added if the text has it so often.")
+        int, typer.Option(min=1, help="Add only words that occur at least this often.")
     ] = 3,
-    heldout: Annotated[
-        float, typer.Option(help="Share of the documents that is not trained on.")
-    ] = 0.02,
+    heldout: Annotated[float, typer.Option(help="Share of the documents to hold out.")] = 0.02,
     heldout_text: Annotated[
         list[str] | None,
-        typer.Option(help="Hold out this file or pattern instead; may be given several times."),
+        typer.Option(help="Hold out this file or pattern instead. Can be repeated."),
     ] = None,
     tokenized: options.Tokenized = False,
     form: options.Form = None,
     language: options.LanguageOption = Language.EN,
     document_sentences: Annotated[
-        int | None, typer.Option(min=1, help="End documents after so many sentences, too.")
+        int | None, typer.Option(min=1, help="Also end a document after this many sentences.")
     ] = None,
     changes: options.Changes = None,
     restart: options.Restart = False,
@@ -64,7 +63,8 @@ def finetune(
 ) -> None:
     """Fine-tune a model on the text of a domain, and report perplexity before and after.
 
-    The model also learns words of the domain. A published model has no softmax and gets a new one.
+    The model also learns new words of the domain. A published model has no LM head and gets one.
+    To resume after an interruption, rerun the command.
 
     For example:
 
@@ -122,11 +122,11 @@ def _print_report(report: "FinetuneReport", *, as_json: bool) -> None:
         print(json.dumps(report.to_json()))
         return
     print_run_report(report.run, as_json=False)
-    how = "learned anew" if report.before is None else "added to the vocabulary"
+    how = "in the new vocabulary" if report.before is None else "added to the vocabulary"
     print(f"  words {how}: {report.num_new_words:,}")
     for name, before, after in (
-        ("with the domain's words", report.before, report.after),
-        ("with the model's words, others as one", report.before_shared, report.after_shared),
+        ("with the new vocabulary", report.before, report.after),
+        ("with the old vocabulary", report.before_shared, report.after_shared),
     ):
         if before is not None and after is not None:
             print(

@@ -1,4 +1,4 @@
-"""`elmore fit`: a task's data in, a trained task network out, with ELMo vectors or without."""
+"""`elmore fit`: train a task network, with or without ELMo vectors."""
 
 import json
 from pathlib import Path
@@ -25,7 +25,7 @@ def fit(
             "--out",
             "-o",
             callback=options.check_out,
-            help="Folder of the trained task. Without it: the task's name.",
+            help="Folder for the trained task. Default: the task's name.",
         ),
     ] = None,
     train: task_options.Train = None,
@@ -33,10 +33,10 @@ def fit(
     test: task_options.Test = None,
     elmo: task_options.Elmo = None,
     without_elmo: Annotated[
-        bool, typer.Option("--without-elmo", help="Train the network without ELMo vectors.")
+        bool, typer.Option("--without-elmo", help="Train without ELMo vectors.")
     ] = False,
     words: task_options.Words = None,
-    config: task_options.Config = None,
+    settings_path: task_options.Settings = None,
     changes: options.Changes = None,
     restart: options.Restart = False,
     accept: task_options.Accept = False,
@@ -45,9 +45,9 @@ def fit(
 ) -> None:
     """Train a network for a task, with ELMo vectors at its input, its output, or both.
 
-    What was read is shown first, and data that looks wrong stops the command (see --accept). The
-    biLM is frozen, and its layers are computed once and kept on disk; --set elmo.training=task
-    trains it too. To resume a run that was stopped, rerun the command.
+    The command first shows what it read, and stops if the data looks wrong (see --accept). The biLM
+    is frozen, and its layers are computed once and cached on disk; --set elmo.training=task trains
+    it too. To resume after an interruption, rerun the command.
 
     For example:
 
@@ -74,7 +74,7 @@ def fit(
         dev=dev,
         test=test,
         words=words,
-        config=config,
+        config=settings_path,
         changes=[*(changes or []), *(["elmo.where=none"] if without_elmo else [])],
     )
     folder = out or Path(settings.kind)
@@ -94,7 +94,7 @@ def fit(
     if as_json:
         print(json.dumps({"folder": str(folder), **report.to_json()}))
     else:
-        _print_report(report, folder, note="; trained before" if was_done else "")
+        _print_report(report, folder, note="; already trained" if was_done else "")
 
 
 def _print_report(report: "FitReport", folder: Path, *, note: str) -> None:
@@ -111,4 +111,4 @@ def _print_report(report: "FitReport", folder: Path, *, note: str) -> None:
     for part in report.scores:
         if not report.has_learned(part):
             constant = f"{report.main_score} {report.constant_scores[part]:.2f}"
-            print(f"  nothing learned: on {part}, one prediction for everything has {constant}")
+            print(f"  nothing learned: on {part}, a constant prediction has {constant}")

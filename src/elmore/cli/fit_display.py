@@ -1,4 +1,4 @@
-"""What a task's training shows: a bar on a terminal, else a line per minute; a line per epoch."""
+"""What the training of a task prints: a bar or a line per minute, and a line per epoch."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -34,7 +34,7 @@ class FitDisplay(FitObserver):
 
     @contextmanager
     def shown(self) -> Iterator[None]:
-        """Show what happens during the work inside."""
+        """Show the training while the block runs."""
         from elmore.cli.bars import make_bar  # noqa: PLC0415  rich is slow to import
 
         with (
@@ -52,7 +52,7 @@ class FitDisplay(FitObserver):
         if share is not None:
             text = f"{text}, {share:.0%}"
         self._bar.update(self._task, description=text, total=None, completed=0)
-        stage = text.partition(",")[0]  # what follows the comma is how much of it is done
+        stage = text.partition(",")[0]  # after the comma comes the progress
         if self._lines.is_log:
             is_new = stage != self._stage and stage.startswith(TOLD_STAGES)
             if is_new:
@@ -62,7 +62,7 @@ class FitDisplay(FitObserver):
         self._stage = stage
 
     def on_message(self, text: str) -> None:
-        """Print lines, and leave them there."""
+        """Print lines permanently."""
         self._lines.print(text)
 
     def on_step(self, progress: FitProgress, *, num_steps: int, loss: float) -> None:
@@ -85,7 +85,7 @@ class FitDisplay(FitObserver):
         )
 
     def on_epoch(self, result: EpochResult, *, is_best: bool) -> None:
-        """Print how an epoch ended."""
+        """Print the result of an epoch."""
         mark = " (best so far)" if is_best else ""
         self._lines.print(
             f"epoch {result.epoch}: loss {result.loss:.4f}, dev {self.score_name} {result.dev:.2f}"

@@ -1,4 +1,4 @@
-"""`elmore info`: what a model is, or what elmore runs on."""
+"""`elmore info`: facts about a model, or about this machine."""
 
 import json
 from collections.abc import Mapping
@@ -12,7 +12,10 @@ from elmore.cli import options
 def info(
     source: Annotated[
         str | None,
-        typer.Argument(help="Any model that elmore loads. Without it: the default model."),
+        typer.Argument(
+            help="Any model that elmore can load. Default: the English model that comes "
+            "with elmore."
+        ),
     ] = None,
     options_path: options.Options = None,
     token_embeddings: options.TokenEmbeddings = None,
@@ -21,12 +24,12 @@ def info(
         bool,
         typer.Option(
             "--system",
-            help="Show kernels, CPU, threads, versions and optional libraries instead of a model.",
+            help="Show kernels, CPU, threads, versions and optional libraries instead.",
         ),
     ] = False,
     as_json: options.Json = False,
 ) -> None:
-    """Tell sizes, layers, memory, what a model was trained on and whether it predicts words.
+    """Show a model's size, layers, memory use, training data and whether it has an LM head.
 
     For example:
 
@@ -38,7 +41,7 @@ def info(
     """
     if system:
         if source or options_path or token_embeddings or vocabulary:
-            raise typer.BadParameter("--system is about this machine; leave out the model")
+            raise typer.BadParameter("--system describes this machine; leave out the model")
         _print_system(as_json=as_json)
         return
     from elmore.lm.language_model import find_model  # noqa: PLC0415
@@ -76,7 +79,7 @@ def _print_table(rows: Mapping[str, str]) -> None:
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
     for name, value in rows.items():
-        table.add_row(Text(name), Text(value))  # brackets in them are no markup
+        table.add_row(Text(name), Text(value))  # so that brackets are not read as markup
     Console().print(table)
 
 

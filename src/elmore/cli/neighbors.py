@@ -1,4 +1,4 @@
-"""`elmore neighbors`: contexts in which a word is used most alike."""
+"""`elmore neighbors`: similar uses of a word."""
 
 import json
 import sys
@@ -23,14 +23,16 @@ MARGIN = 9
 
 
 def neighbors(
-    word: Annotated[str, typer.Argument(help="The word, in whatever case.")],
+    word: Annotated[str, typer.Argument(help="The word; case is ignored.")],
     text: options.Text,
     model: options.Model = None,
     in_sentence: Annotated[
         str | None,
-        typer.Option("--in", help="A sentence with the word: find the uses most like this one."),
+        typer.Option(
+            "--in", help="A sentence with the word: find the uses most similar to this one."
+        ),
     ] = None,
-    top: Annotated[int, typer.Option("--top", "-n", min=1, help="How many to show.")] = 10,
+    top: Annotated[int, typer.Option("--top", "-n", min=1, help="Number of results to show.")] = 10,
     layers: options.Layers = "top",
     tokenized: options.Tokenized = False,
     form: options.Form = None,
@@ -42,9 +44,9 @@ def neighbors(
     precision: options.PrecisionOption = "f32",
     as_json: options.Json = False,
 ) -> None:
-    """Find the contexts in which a word is used most alike.
+    """Find similar uses of a word.
 
-    With --in: the uses most like that one. Without: the pairs of uses that are most alike.
+    With --in: the uses most similar to that one. Without: the most similar pairs of uses.
 
     For example:
 
@@ -86,7 +88,7 @@ def neighbors(
 
     table = Table("cosine")
     # With rich's default, a full line of Chinese loses a character to "…".
-    for title in ["use"] if in_sentence else ["one use", "the use most like it"]:
+    for title in ["use"] if in_sentence else ["one use", "most similar use"]:
         table.add_column(title, overflow="fold")
     for neighbor in found:
         shown = [neighbor.context] if in_sentence else [neighbor.context, neighbor.other]
@@ -100,7 +102,7 @@ def neighbors(
 
 
 def _mark(context: "Context") -> "Text":
-    """Show a use of the word with the word in brackets, the sentence cut around it."""
+    """Return a use of the word, with the word in brackets and some tokens around it."""
     from rich.text import Text  # noqa: PLC0415
 
     start, end = max(0, context.position - MARGIN), context.position + MARGIN + 1

@@ -1,4 +1,4 @@
-"""Options that several verbs share, worded once."""
+"""Options that several commands share."""
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -35,15 +35,18 @@ def make_precision_option(*names: str, allowed: Sequence[Precision], help: str) 
 
 
 Text = Annotated[
-    str, typer.Argument(help="Text file (.gz, .xz, .bz2, .zst too), or - for standard input.")
+    str,
+    typer.Argument(
+        help="Text file, possibly compressed (.gz, .xz, .bz2, .zst), or - for standard input."
+    ),
 ]
 Model = Annotated[
     str | None,
     typer.Option(
         "--model",
         "-m",
-        help="Model folder, bilm-tf weights (.hdf5), ELMoForManyLangs folder or hub id. "
-        "Without it: the model that comes with elmore.",
+        help="Model folder, bilm-tf weights (.hdf5), ELMoForManyLangs folder or "
+        "Hugging Face hub id. Default: the English model that comes with elmore.",
     ),
 ]
 PredictingModel = Annotated[
@@ -51,84 +54,91 @@ PredictingModel = Annotated[
     typer.Option(
         "--model",
         "-m",
-        help="Model folder or hub id, with a softmax. Without it: the model that comes with "
-        "elmore.",
+        help="Folder or Hugging Face hub id of a model with an LM head. Default: the English model "
+        "that comes with elmore.",
     ),
 ]
 Options = Annotated[
     Path | None,
-    typer.Option("--options", help="options.json of bilm-tf weights, if it is not beside them."),
+    typer.Option("--options", help="options.json of bilm-tf weights, if it is not next to them."),
 ]
 TokenEmbeddings = Annotated[
     Path | None,
-    typer.Option(help="bilm-tf token-embedding file, for tokens looked up instead of spelled."),
+    typer.Option(help="bilm-tf file of token embeddings, used instead of the character CNN."),
 ]
-Vocabulary = Annotated[
-    Path | None, typer.Option(help="The vocabulary that goes with --token-embeddings.")
-]
+Vocabulary = Annotated[Path | None, typer.Option(help="The vocabulary of --token-embeddings.")]
 Tokenized = Annotated[
     bool,
     typer.Option(
         "--tokenized",
-        help="One sentence a line, tokens separated by tabs if it has any, else by spaces. "
+        help="One tokenized sentence per line, split at tabs or, in lines without tabs, at spaces. "
         "Short for --form tokenized.",
     ),
 ]
 Form = Annotated[
     TextForm | None,
     typer.Option(
-        help="How the text holds its sentences. Without it: conllu for .conllu files, else raw."
+        help="Format of the text. raw: plain text. wrapped: plain text with wrapped "
+        "lines. tokenized: one tokenized sentence per line. lines: one sentence "
+        "per line, not tokenized. Default: conllu for .conllu files, raw for "
+        "others."
     ),
 ]
 LanguageOption = Annotated[
     Language,
     typer.Option(
-        help="How raw text is split: en for words with spaces between them; zh for Chinese words, "
-        "zh-chars for Chinese characters."
+        help="How plain text is split into tokens. en: any language with spaces between words. zh: "
+        "Chinese words. zh-chars: Chinese characters."
     ),
 ]
 State = Annotated[
     StatePolicy,
     typer.Option(
-        help="reset: a vector depends on its sentence alone. document: state is carried within a "
-        "document. stream: always carried, as bilm-tf and AllenNLP do."
+        help="The LSTM state that a sentence starts from. reset: always the same, so "
+        "a vector depends only on its sentence. document: carries over within a "
+        "document. stream: always carries over, as in bilm-tf and AllenNLP."
     ),
 ]
 Layers = Annotated[
     str,
     typer.Option(
-        "--layers", "-l", help="all, average, top, a layer number from 0, or several: 0,2."
+        "--layers",
+        "-l",
+        help="Layers to return: average, top, all, a number (0 is the token layer), "
+        "or several: 0,2.",
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON, for a program to read.")]
-Device = Annotated[str, typer.Option(help="Where to compute: cpu, cuda, mps, ...")]
+Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+Device = Annotated[str, typer.Option(help="Device to compute on: cpu, cuda, mps, ...")]
 PrecisionOption = Annotated[
     str,
     make_precision_option(
         "--precision",
         allowed=WEIGHTS_IN_MEMORY,
-        help="f32: exact. bf16, int8: half and a quarter of the memory, faster on most CPUs, "
-        "vectors about 0.4 % and 2 % off.",
+        help="Format of the weights in memory. f32 is exact. bf16 and int8 take a "
+        "half and a quarter of the memory and are faster on most CPUs; vectors "
+        "are about 0.4 % and 2 % off.",
     ),
 ]
 TokensPerBatch = Annotated[
-    int, typer.Option(min=1, help="Tokens computed at once: more is faster, and needs more memory.")
+    int, typer.Option(min=1, help="Tokens per batch. More is faster and needs more memory.")
 ]
 MaxSentenceTokens = Annotated[
-    int, typer.Option(min=1, help="Refuse a sentence longer than this; nothing is ever cut.")
+    int, typer.Option(min=1, help="Longer sentences are an error; they are never truncated.")
 ]
 
 Restart = Annotated[
-    bool, typer.Option("--restart", help="Start over: delete what an earlier run left in --out.")
+    bool,
+    typer.Option("--restart", help="Start over: first delete the results of an earlier run."),
 ]
 Changes = Annotated[
     list[str] | None,
-    typer.Option("--set", help="Change a setting: --set training.seed=2. May be repeated."),
+    typer.Option("--set", help="Change a setting: --set training.seed=2. Can be repeated."),
 ]
 
 
 def check_out(out: Path | None) -> Path | None:
-    """Refuse a path that is probably mistyped, before any work is done."""
+    """Raise an error for a path that is probably mistyped, before any work is done."""
     if out is not None:
         atomic.check_out(out)
     return out
@@ -190,13 +200,13 @@ def open_sentences(
 
 
 def print_notes(model: "ElmoModel") -> None:
-    """Say what had to be assumed about a model."""
+    """Print what had to be assumed about a model."""
     if model.config.about.notes:
         print(f"note: {model.config.about.notes}", file=sys.stderr)
 
 
 def load_embedder(model: str | None, **settings: Any) -> "Embedder":
-    """Load a model; say so if it has learned nothing."""
+    """Load a model; print a note if it is untrained."""
     # torch takes seconds to import, and `elmore --help` should not.
     from elmore.embed.embedder import load  # noqa: PLC0415
 
@@ -204,8 +214,7 @@ def load_embedder(model: str | None, **settings: Any) -> "Embedder":
     print_notes(embedder.model)
     if not embedder.model.config.about.is_trained:
         print(
-            "note: this model is untrained (random weights); its vectors show how elmore works, "
-            "and carry no meaning",
+            "note: this model is untrained (random weights), so its vectors have no meaning",
             file=sys.stderr,
         )
     return embedder

@@ -1,4 +1,4 @@
-"""`elmore plot`: the curves of training runs, as a figure."""
+"""`elmore plot`: a figure with the training curves of runs."""
 
 import sys
 import warnings
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FORMS = (".png", ".svg", ".pdf")
-# Told apart by people who do not see all colors, too (Okabe and Ito, 2008).
+# Distinguishable with color blindness, too (Okabe and Ito, 2008).
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 X_LABELS = {
     By.TOKENS: "tokens",
@@ -29,7 +29,7 @@ X_LABELS = {
     By.STEPS: "steps",
 }
 LOG_MORE = "--restart --set run.log_steps=1"
-# Between the last values written beside a panel, in parts of its height.
+# Distance between the values next to a panel, as a share of its height.
 LABEL_GAP = 0.055
 
 
@@ -43,7 +43,7 @@ class What(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _LastValue:
-    """A number to write beside the end of a curve."""
+    """A number to write next to the end of a curve."""
 
     y: float
     text: str
@@ -53,7 +53,7 @@ class _LastValue:
 def plot(
     runs: Annotated[
         list[Path],
-        typer.Argument(metavar="RUN...", help="Folders of training runs, to be drawn together."),
+        typer.Argument(metavar="RUN...", help="Folders of training runs, drawn in one figure."),
     ],
     out: Annotated[
         Path | None,
@@ -61,17 +61,17 @@ def plot(
             "--out",
             "-o",
             callback=options.check_out,
-            help="The figure: .png, .svg or .pdf. Without it: curve.png in the first run.",
+            help="The figure: .png, .svg or .pdf. Default: curve.png in the first run's folder.",
         ),
     ] = None,
-    by: Annotated[By, typer.Option(help="What to draw the curves against.")] = By.TOKENS,
+    by: Annotated[By, typer.Option(help="The x axis.")] = By.TOKENS,
     what: Annotated[
         What, typer.Option(help="The training loss, the held-out perplexity, or both.")
     ] = What.BOTH,
 ) -> None:
-    """Draw how the loss and the perplexity of training runs fell.
+    """Plot the loss and the held-out perplexity of training runs.
 
-    A run may still be going on.
+    The runs need not be finished.
 
     For example:
 
@@ -81,7 +81,7 @@ def plot(
     """
     out = out or runs[0] / "curve.png"
     if out.suffix.lower() not in FORMS:
-        raise DataError(f"a figure cannot be written as {out}; end its name in {', '.join(FORMS)}")
+        raise DataError(f"cannot write a figure to {out}; end its name in {', '.join(FORMS)}")
     curves = read_curves(runs, by=by)
     panels = _choose_panels(curves, what=what)
     for note in _notes(curves, what=what):
@@ -92,7 +92,7 @@ def plot(
 
 
 def _choose_panels(curves: Sequence[RunCurves], *, what: What) -> list[What]:
-    """Return the panels that are asked for and have something to show."""
+    """Return the requested panels that have data."""
     has_loss = any(run.has_loss for run in curves)
     has_perplexity = any(run.has_perplexity for run in curves)
     names = ", ".join(run.name for run in curves)
@@ -115,7 +115,7 @@ def _choose_panels(curves: Sequence[RunCurves], *, what: What) -> list[What]:
 
 
 def _describe_empty(curves: Sequence[RunCurves]) -> str:
-    """Say that finished runs have nothing to plot, and why."""
+    """Explain why finished runs have nothing to plot."""
     ends = ", ".join(
         f"{run.name} ended after {count(run.last_step or 0, 'step')}" for run in curves
     )
@@ -130,7 +130,7 @@ def _missing(what: str, has_ended: bool) -> str:
 
 
 def _notes(curves: Sequence[RunCurves], *, what: What) -> Iterator[str]:
-    """Say what a figure would silently leave out."""
+    """Yield what the figure leaves out."""
     for run in curves:
         has_ended = run.last_step is not None
         if what is not What.LOSS and not run.has_perplexity:
@@ -147,7 +147,7 @@ def _notes(curves: Sequence[RunCurves], *, what: What) -> Iterator[str]:
 
 
 def _draw(curves: Sequence[RunCurves], panels: Sequence[What], *, by: By) -> "Figure":
-    """Draw the panels one below another."""
+    """Draw the panels below each other."""
     try:
         from matplotlib.figure import Figure  # noqa: PLC0415  an extra, and slow
         from matplotlib.ticker import FuncFormatter  # noqa: PLC0415
@@ -174,7 +174,7 @@ def _draw(curves: Sequence[RunCurves], panels: Sequence[What], *, by: By) -> "Fi
 
 
 def _draw_loss(axes: "Axes", curves: Sequence[RunCurves]) -> list[_LastValue]:
-    axes.set_ylabel("training loss (nats a token)")
+    axes.set_ylabel("training loss (nats per token)")
     last_values = []
     for run, color in _with_colors(curves):
         axes.plot(run.loss.x, run.loss.y, color=color, linewidth=0.7, alpha=0.25)
@@ -224,8 +224,8 @@ def _with_colors(curves: Sequence[RunCurves]) -> Iterator[tuple[RunCurves, str]]
 
 
 def _write_last_values(axes: "Axes", values: Sequence[_LastValue]) -> None:
-    """Write numbers beside the panel, each about as high as its curve ends."""
-    axes.set_ylim(axes.get_ylim())  # from here on, heights mean something
+    """Write numbers next to the panel, each at about the height where its curve ends."""
+    axes.set_ylim(axes.get_ylim())  # fixed, so that the heights below stay valid
     to_share = axes.transData + axes.transAxes.inverted()
     heights = [float(to_share.transform((0, value.y))[1]) for value in values]
     order = sorted(range(len(values)), key=lambda number: heights[number])
@@ -266,11 +266,11 @@ def _save(figure: "Figure", out: Path) -> None:
 
     with (
         replace_file(out) as temporary,
-        # Words stay words in an .svg file, to be searched and edited.
+        # Text stays text in an .svg file, so that it can be searched and edited.
         mpl.rc_context({"svg.fonttype": "none"}),
         warnings.catch_warnings(),
     ):
-        # A name may have letters that the font has not.
+        # A name may have characters that the font does not have.
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
         figure.savefig(temporary, format=out.suffix.lower()[1:])
 
@@ -281,5 +281,5 @@ def _title(curves: Sequence[RunCurves]) -> str:
 
 
 def _escape(name: str) -> str:
-    """Keep the signs of a name from being read as a formula."""
+    """Escape dollar signs, which matplotlib would read as a formula."""
     return name.replace("$", r"\$")

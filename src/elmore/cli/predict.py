@@ -1,4 +1,4 @@
-"""`elmore predict`: a trained task and a text in, predictions out."""
+"""`elmore predict`: the predictions of a trained task for a text."""
 
 import io
 import json
@@ -21,46 +21,47 @@ from elmore.wording import count
 if TYPE_CHECKING:
     from elmore.tasks.fit.model import TaskModel
 
-# What a shell reports of a program that SIGPIPE ended; Windows has no such signal.
+# What a shell reports for a program that SIGPIPE ended; Windows has no such signal.
 PIPE_CLOSED = 128 + 13
 
 
 class PredictionForm(StrEnum):
-    """How predictions are written."""
+    """The format of predictions."""
 
     JSON = "json"
-    """One object a line."""
+    """One object per line."""
     COLUMNS = "columns"
-    """A token and its tag a line, a blank line after a sentence; of tasks that tag."""
+    """One token and its tag per line, a blank line after each sentence; for tasks that tag."""
     ANSWERS = "answers"
-    """One object of ids and answers, as SQuAD's own script reads it."""
+    """One object of ids and answers, for SQuAD's evaluation script."""
 
 
 def predict(
-    task: Annotated[Path, typer.Argument(help="Folder of a trained task, from `elmore fit`.")],
-    text: Annotated[
-        Path, typer.Argument(help="What to predict on: a text, or data of the task's form.")
-    ],
+    task: Annotated[Path, typer.Argument(help="Folder of a task trained with `elmore fit`.")],
+    text: Annotated[Path, typer.Argument(help="A plain text, or data in the format of the task.")],
     out: Annotated[
         Path | None,
         typer.Option(
             "--out",
             "-o",
             callback=options.check_out,
-            help="File. Without it: standard output.",
+            help="Output file. Default: standard output.",
         ),
     ] = None,
-    form: Annotated[PredictionForm, typer.Option(help="How predictions are written.")] = (
-        PredictionForm.JSON
-    ),
+    form: Annotated[
+        PredictionForm,
+        typer.Option(
+            help="Output format. columns: tasks that tag. answers: questions, as for SQuAD."
+        ),
+    ] = (PredictionForm.JSON),
     elmo: Annotated[
         str | None,
         typer.Option(
             "--model",
             "-m",
             task_options.OLD_MODEL_FLAG,
-            callback=task_options.note_old_flag,
-            help="The biLM: its path if it has moved, or its id on the Hugging Face hub.",
+            callback=task_options.note_old_model_flag,
+            help="The biLM, if it has moved since training: its path or Hugging Face hub id.",
         ),
     ] = None,
     score: Annotated[
@@ -69,7 +70,7 @@ def predict(
     ] = False,
     device: options.Device = "cpu",
 ) -> None:
-    """Predict with a trained task.
+    """Predict labels for a text with a trained task.
 
     For example:
 
@@ -86,7 +87,7 @@ def predict(
     pairs: list[tuple[Any, Any]] = []
     num_tokens, began = 0, time.perf_counter()
     with (
-        report_interrupt(hint="nothing was written" if out else "the rest is not predicted"),
+        report_interrupt(hint="nothing was written" if out else "the rest was not predicted"),
         show_status("predicting") as on_progress,
         _open(out) as file,
     ):
@@ -108,7 +109,7 @@ def predict(
 
 
 class _Writer:
-    """Writes predictions one after another."""
+    """Writes predictions in one of the formats."""
 
     def __init__(self, form: PredictionForm, model: "TaskModel", file: TextIO) -> None:
         self.form = form
@@ -123,12 +124,12 @@ class _Writer:
                 self.file.write(json.dumps(content, ensure_ascii=False) + "\n")
             case PredictionForm.COLUMNS:
                 if "tags" not in content:
-                    self._refuse("columns are of tasks that tag")
+                    self._refuse("columns are for tasks that tag")
                 lines = zip(content["tokens"], content["tags"], strict=True)
                 self.file.write("".join(f"{token}\t{tag}\n" for token, tag in lines) + "\n")
             case PredictionForm.ANSWERS:
                 if "answer" not in content:
-                    self._refuse("answers are of the task questions")
+                    self._refuse("answers are for the task questions")
                 self._answers[content["id"]] = content["answer"]
 
     def end(self) -> None:
@@ -137,7 +138,7 @@ class _Writer:
 
     def _refuse(self, reason: str) -> None:
         raise ConfigError(
-            f"--form {self.form} cannot be of {self.model.task.name}: {reason}; choose json"
+            f"--form {self.form} does not fit {self.model.task.name}: {reason}; choose json"
         )
 
 
@@ -149,7 +150,7 @@ def _open(out: Path | None) -> Iterator[TextIO]:
         return
     from elmore.files.atomic import replace_file  # noqa: PLC0415
 
-    # A lone surrogate, which JSON may hold and UTF-8 may not, becomes the escape that JSON has.
+    # JSON may have lone surrogates but UTF-8 may not; they are written as JSON escapes.
     with (
         replace_file(out) as temporary,
         temporary.open("w", encoding="utf-8", errors="backslashreplace") as file,
@@ -159,13 +160,13 @@ def _open(out: Path | None) -> Iterator[TextIO]:
 
 @contextmanager
 def _printing() -> Iterator[TextIO]:
-    """Give standard output; end without a word when nobody reads any more, as behind `| head`."""
+    """Yield standard output; exit silently when the reader is gone, as with `| head`."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
         yield sys.stdout
         sys.stdout.flush()
     except BrokenPipeError:
-        # Python flushes what is left when it ends, and would complain.
+        # Otherwise Python would flush the rest at exit and print an error.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise typer.Exit(PIPE_CLOSED) from None

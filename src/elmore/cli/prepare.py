@@ -1,4 +1,4 @@
-"""`elmore prepare`: text in, a corpus to train on out; with --verify, a corpus is checked."""
+"""`elmore prepare`: prepare text for training; with --verify, check a prepared corpus."""
 
 import json
 import sys
@@ -29,8 +29,8 @@ def prepare(
     text: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Text files (.gz, .xz, .bz2, .zst too), patterns such as 'texts/*.gz', "
-            "or - for standard input.",
+            help="Text files, possibly compressed (.gz, .xz, .bz2, .zst), patterns such as "
+            "'texts/*.gz', or - for standard input.",
             show_default=False,
         ),
     ] = None,
@@ -40,62 +40,65 @@ def prepare(
     max_words: Annotated[
         int | None,
         typer.Option(
-            min=0, help=f"Most words of the vocabulary. Without it: {_DEFAULTS.max_words:,}."
+            min=0, help=f"Maximum size of the vocabulary. Default: {_DEFAULTS.max_words:,}."
         ),
     ] = None,
     min_count: Annotated[
         int | None,
         typer.Option(
             min=1,
-            help="A word is in the vocabulary if the text to train on has it so often. "
-            f"Without it: {_DEFAULTS.min_count}.",
+            help="Keep only words that occur at least this often in the training text. "
+            f"Default: {_DEFAULTS.min_count}.",
         ),
     ] = None,
     vocabulary: Annotated[
         Path | None,
-        typer.Option(help="Take this list of words, one a line, with `<S>`, `</S>` and `<UNK>`."),
+        typer.Option(help="Use this list of words, one per line, with `<S>`, `</S>` and `<UNK>`."),
     ] = None,
     extend: Annotated[
         bool,
         typer.Option(
-            "--extend", help="Add words of the text behind those of --vocabulary, for fine-tuning."
+            "--extend", help="Append new words of the text to --vocabulary, for fine-tuning."
         ),
     ] = False,
     heldout: Annotated[
-        float, typer.Option(help="Share of the documents that is not trained on.")
+        float, typer.Option(help="Share of the documents to hold out.")
     ] = _DEFAULTS.heldout,
     heldout_text: Annotated[
         list[str] | None,
-        typer.Option(help="Hold out this file or pattern instead; may be given several times."),
+        typer.Option(help="Hold out this file or pattern instead. Can be repeated."),
     ] = None,
     document_sentences: Annotated[
         int | None,
-        typer.Option(min=1, help="End documents after so many sentences, too."),
+        typer.Option(min=1, help="Also end a document after this many sentences."),
     ] = None,
     seed: Annotated[
-        int, typer.Option(min=0, help="Choose other documents to hold out.")
+        int, typer.Option(min=0, help="Random seed for choosing the held-out documents.")
     ] = _DEFAULTS.seed,
     bad_bytes: Annotated[
         BadBytesPolicy,
-        typer.Option(help="What to do about bytes that are not UTF-8; U+FFFD may replace them."),
+        typer.Option(
+            help="How to handle bytes that are not UTF-8: refuse the text, or replace "
+            "them with U+FFFD."
+        ),
     ] = _DEFAULTS.bad_bytes,
     processes: Annotated[
-        int | None, typer.Option(min=1, help="Processes at work. Without it: one a core.")
+        int | None, typer.Option(min=1, help="Number of processes. Default: one per core.")
     ] = None,
     restart: options.Restart = False,
     verify: Annotated[
         bool,
         typer.Option(
             "--verify",
-            help="Only read the corpus in --out and compare all its files with their checksums.",
+            help="Prepare nothing; check all files of the corpus in --out against their checksums.",
         ),
     ] = False,
     as_json: options.Json = False,
 ) -> None:
     """Split text into tokens, choose a vocabulary, and hold some documents out.
 
-    Blank lines end documents. Memory is needed for the vocabulary, not for the text. After an
-    interruption, rerun the same command to resume.
+    Blank lines end documents. Memory use depends on the vocabulary, not on the size of the text. To
+    resume after an interruption, rerun the command.
 
     For example:
 
@@ -113,13 +116,13 @@ def prepare(
         return
     if not text:
         raise typer.BadParameter(
-            "there is no text to prepare; name files, or - for standard input (to check a finished "
-            "corpus, --verify)"
+            "there is no text to prepare; give files, or - for standard input (or "
+            "--verify to check a prepared corpus)"
         )
     form = options.choose_form(form, tokenized=tokenized)
     if vocabulary is not None and not extend and (max_words, min_count) != (None, None):
         raise typer.BadParameter(
-            "--vocabulary is taken as it is; leave out --max-words and --min-count, or --extend it"
+            "--vocabulary is used as it is; leave out --max-words and --min-count, or add --extend"
         )
     settings = PrepareSettings(
         form=form,
@@ -151,7 +154,7 @@ def prepare(
 
 
 def _refuse_other_options(context: typer.Context) -> None:
-    """Refuse what --verify would ignore."""
+    """Raise an error for options that --verify would ignore."""
     allowed = ("out", "verify", "as_json")
     others = [
         "TEXT" if parameter.name == "text" else parameter.opts[0]
@@ -160,7 +163,7 @@ def _refuse_other_options(context: typer.Context) -> None:
     ]
     if others:
         raise typer.BadParameter(
-            f"--verify checks the corpus in --out and makes none; leave out {', '.join(others)}"
+            f"--verify only checks the corpus in --out; leave out {', '.join(others)}"
         )
 
 
@@ -170,7 +173,7 @@ def _is_given(context: typer.Context, name: str) -> bool:
 
 
 def _verify(folder: Path, *, as_json: bool) -> None:
-    """Read a whole corpus; print that it is sound, or raise what is damaged."""
+    """Check a whole corpus, and print the result; damage is an error."""
     from elmore.corpus.corpus import check_corpus  # noqa: PLC0415  brings numpy
 
     with show_status("checking") as show:
@@ -192,7 +195,7 @@ def _verify(folder: Path, *, as_json: bool) -> None:
 
 
 def _report(corpus: "Corpus", *, as_json: bool) -> None:
-    """Print what the corpus has."""
+    """Print a summary of the corpus."""
     from elmore.lm.enough_text import find_shortage  # noqa: PLC0415  brings numpy
 
     about = corpus.about

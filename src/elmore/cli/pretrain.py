@@ -1,4 +1,4 @@
-"""`elmore pretrain`: a prepared corpus in, a model out."""
+"""`elmore pretrain`: train a model on a prepared corpus."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -17,8 +17,9 @@ def pretrain(
     config: Annotated[
         str,
         typer.Argument(
-            help="A file of settings (TOML), or the name of one that comes with elmore: tiny, "
-            "small, medium, original, many-languages, chinese."
+            metavar="SETTINGS",
+            help="A TOML file, or the name of one that comes with elmore: tiny, small, medium, "
+            "original, many-languages, chinese.",
         ),
     ],
     corpus: Annotated[
@@ -26,7 +27,7 @@ def pretrain(
     ],
     out: Annotated[
         Path,
-        typer.Option("--out", "-o", callback=options.check_out, help="Folder of the run."),
+        typer.Option("--out", "-o", callback=options.check_out, help="Folder for the run."),
     ],
     changes: options.Changes = None,
     weight: Annotated[
@@ -35,7 +36,7 @@ def pretrain(
             "--weight",
             metavar="SOURCE=N",
             help="Read a source of the corpus N times per epoch: --weight news=2. SOURCE is a file "
-            "name without its ending, or a pattern such as 'news_*'. May be repeated.",
+            "name without its suffix, or a pattern such as 'news_*'. Can be repeated.",
         ),
     ] = None,
     restart: options.Restart = False,
@@ -44,8 +45,8 @@ def pretrain(
 ) -> None:
     """Train a biLM on a prepared corpus.
 
-    The run folder gets checkpoints, metrics.jsonl and, at the end, model/. To resume a run that was
-    stopped, rerun the command.
+    The folder gets checkpoints, metrics.jsonl and, at the end, the model in model/. To resume after
+    an interruption, rerun the command.
 
     For example:
 
@@ -76,7 +77,7 @@ def pretrain(
 
 
 def _read_weights(options: list[str]) -> dict[str, int]:
-    """Read every SOURCE=N."""
+    """Parse options of the form SOURCE=N."""
     weights = {}
     for option in options:
         source, equals, number = option.rpartition("=")

@@ -1,4 +1,4 @@
-"""`elmore probe senses`: how well a model's vectors tell word senses apart."""
+"""`elmore probe senses`: how well a model's vectors distinguish word senses."""
 
 import itertools
 import json
@@ -25,21 +25,22 @@ def probe_senses_command(
     train: Annotated[
         Path,
         typer.Argument(
-            help="Text with senses: SemCor as .jsonl, or .data.xml with .gold.key.txt beside it "
-            "(compressed too)."
+            help="Text with senses: SemCor as .jsonl, or .data.xml with .gold.key.txt next to it; "
+            "possibly compressed."
         ),
     ],
     test: Annotated[
-        list[Path], typer.Argument(help="Test sets, in the same forms; two or more add up to all.")
+        list[Path],
+        typer.Argument(help="Test sets in the same formats; several are also scored together."),
     ],
     model: options.Model = None,
     wordnet: Annotated[
         Path | None,
-        typer.Option(help="WordNet's index.sense, for lemmas that the training text lacks."),
+        typer.Option(help="WordNet's index.sense, for lemmas that are not in the training text."),
     ] = None,
     vectors: Annotated[
         Path | None,
-        typer.Option(help="Static word vectors to compare with: GloVe's text form, or .npz."),
+        typer.Option(help="Static word vectors to compare with: text like GloVe's, or .npz."),
     ] = None,
     options_path: options.Options = None,
     token_embeddings: options.TokenEmbeddings = None,
@@ -48,11 +49,11 @@ def probe_senses_command(
     precision: options.PrecisionOption = "f32",
     as_json: options.Json = False,
 ) -> None:
-    """Tell word senses by the nearest mean vector, layer by layer; F1 in percent.
+    """Predict word senses by the nearest mean vector, layer by layer; F1 in percent.
 
-    A sense is the mean vector of its uses in the training text; each target of a test gets the
-    sense of its lemma that is nearest. Without --wordnet, a target whose lemma the training text
-    lacks gets no answer.
+    Each sense is the mean vector of its uses in the training text, and each test word gets the
+    nearest sense of its lemma. Without --wordnet, words whose lemma is not in the training text get
+    no answer.
 
     For example:
 
@@ -66,7 +67,7 @@ def probe_senses_command(
     tests = {name: list(read_sense_sentences(path)) for name, path in _name_tests(test).items()}
     for name, sentences in tests.items():
         if not any(sentence.targets for sentence in sentences):
-            raise DataError(f"the test set {name} has no word with a sense; give one that has some")
+            raise DataError(f"the test set {name} has no words with senses; give another file")
     first_senses = None if wordnet is None else read_first_senses(wordnet)
     words = None if vectors is None else read_word_vectors(vectors)
     training = read_sense_sentences(train)
@@ -95,7 +96,7 @@ def probe_senses_command(
             first_senses=first_senses,
         )
         if not rows:
-            raise DataError(f"{train} has no word with a sense; give a text that has some")
+            raise DataError(f"{train} has no words with senses; give another file")
         if words is not None:
             rows |= _probe(
                 read_sense_sentences(train),
@@ -112,7 +113,7 @@ def probe_senses_command(
 
 
 def _name_tests(paths: list[Path]) -> dict[str, Path]:
-    """Call each test set by its file's name up to the first dot, or by its path if that is taken.
+    """Name each test set by its file name up to the first dot; if two are equal, by their paths.
 
     >>> list(_name_tests([Path("a/one.data.xml"), Path("two.jsonl")]))
     ['one', 'two']
@@ -129,7 +130,7 @@ def _probe(
     views: "Views",
     first_senses: "dict[Lemma, str] | None",
 ) -> Rows:
-    """Score baselines and views on every test; nothing if the training text has no senses."""
+    """Score baselines and views on every test set; empty if the training text has no senses."""
     from elmore.probes.nearest_sense import SenseSums, score_baselines, score_views  # noqa: PLC0415
 
     trained = SenseSums(find_uses(training))
@@ -145,7 +146,7 @@ def _probe(
 
 
 def _list_f1(rows: Rows) -> Iterator[tuple[str, dict[str, float], float]]:
-    """Yield each row's name, its F1 in percent on every test, and on all of them together."""
+    """Yield each row's name, and its F1 in percent per test set and over all of them."""
     for name, scores in rows.items():
         first, *others = scores.values()
         together = sum(others, start=first)

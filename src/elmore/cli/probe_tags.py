@@ -1,4 +1,4 @@
-"""`elmore probe tags`: what each layer of a model knows of tags."""
+"""`elmore probe tags`: what each layer of a model knows about tags."""
 
 import json
 from dataclasses import asdict
@@ -16,27 +16,27 @@ if TYPE_CHECKING:
 
 def probe_tags_command(
     train: Annotated[
-        Path, typer.Argument(help="Tagged sentences to learn from (.gz, .xz, .bz2, .zst too).")
+        Path, typer.Argument(help="Tagged sentences to train on, possibly compressed.")
     ],
-    dev: Annotated[Path, typer.Argument(help="Those that say when to stop.")],
-    test: Annotated[Path, typer.Argument(help="Those to be tested on.")],
+    dev: Annotated[Path, typer.Argument(help="Dev data, used for early stopping.")],
+    test: Annotated[Path, typer.Argument(help="Test data.")],
     model: options.Model = None,
     column: Annotated[
         str,
         typer.Option(
-            help="Where the tags are: upos, xpos or deprel of CoNLL-U; or the number of a column, "
-            "in files with the token in column 1 and a blank line between sentences."
+            help="Column with the tags: upos, xpos or deprel in CoNLL-U files; a number in other "
+            "files, which have the token in column 1 and a blank line between sentences."
         ),
     ] = "upos",
     vectors: Annotated[
         Path | None,
         typer.Option(
-            help="Static word vectors to compare with: GloVe's text, or .npz with the arrays "
-            "words and vectors."
+            help="Static word vectors to compare with: text like GloVe's, or .npz with "
+            "arrays words and vectors."
         ),
     ] = None,
     seed: Annotated[
-        int, typer.Option(min=0, help="Of the order in which tokens are learned from.")
+        int, typer.Option(min=0, help="Random seed for the order of the training tokens.")
     ] = 0,
     options_path: options.Options = None,
     token_embeddings: options.TokenEmbeddings = None,
@@ -45,10 +45,10 @@ def probe_tags_command(
     precision: options.PrecisionOption = "f32",
     as_json: options.Json = False,
 ) -> None:
-    """Measure what a linear classifier can tell of tags from each layer's vectors alone.
+    """Measure how well a linear classifier predicts tags from each layer's vectors.
 
-    Beside the layers: their average, a mix learned with the classifier, static word vectors if
-    given, and the tag a word mostly has. Unseen words are those that TRAIN does not have.
+    Also scored: the average of the layers, a mix learned with the classifier, static word vectors
+    if given, and the most frequent tag of each word. Unseen words are those not in TRAIN.
 
     For example:
 
@@ -58,7 +58,7 @@ def probe_tags_command(
     """
     from elmore.probes.tagged_data import read_tagged  # noqa: PLC0415  brings no torch yet
 
-    # What is wrong with the data should be known before a model is loaded.
+    # Find mistakes in the data before a model is loaded.
     tagged = {
         part: read_tagged(path, column=column)
         for part, path in (("train", train), ("dev", dev), ("test", test))

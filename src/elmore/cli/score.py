@@ -1,4 +1,4 @@
-"""`elmore score`: how likely sentences are, and which words fit a gap in one."""
+"""`elmore score`: how likely sentences are, and which words fit in a gap."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -22,19 +22,23 @@ if TYPE_CHECKING:
 def score(
     text: Annotated[
         str | None,
-        typer.Argument(help="Text file (.gz, .xz, .bz2, .zst too), or - for standard input."),
+        typer.Argument(
+            help="Text file, possibly compressed (.gz, .xz, .bz2, .zst), or - for standard input."
+        ),
     ] = None,
     model: options.PredictingModel = None,
     sentence: Annotated[
-        str | None, typer.Option("--sentence", help="One sentence, in place of a text.")
+        str | None, typer.Option("--sentence", help="A sentence to score instead of a text.")
     ] = None,
     gap: Annotated[
         str | None,
-        typer.Option("--gap", help="A sentence with one gap, ___, to find words for."),
+        typer.Option("--gap", help="A sentence with one gap (___): find the words that fit best."),
     ] = None,
-    top: Annotated[int, typer.Option("--top", "-n", min=1, help="Words to show for a gap.")] = 10,
+    top: Annotated[
+        int, typer.Option("--top", "-n", min=1, help="Number of words to show for a gap.")
+    ] = 10,
     candidates: Annotated[
-        int, typer.Option(min=1, help="Words that are tried in the whole sentence.")
+        int, typer.Option(min=1, help="Number of words to try in the whole sentence.")
     ] = 50,
     tokenized: options.Tokenized = False,
     form: options.Form = None,
@@ -42,12 +46,12 @@ def score(
     device: options.Device = "cpu",
     as_json: options.Json = False,
 ) -> None:
-    """Give every token its log-probability from the left and from the right.
+    """Compute the log-probability of every token, from the left and from the right.
 
-    Numbers are natural logarithms. The forward LM predicts each token and the end of the sentence
-    from what is before it, the backward LM each token and the beginning from what is after it;
-    every sentence is read on its own. With a gap: the words for which the whole sentence is most
-    likely, and the share that each has of the probability of all that were tried.
+    These are natural logarithms. The forward LM predicts each token and the end of the sentence
+    from what precedes it, the backward LM each token and the beginning from what follows it. Each
+    sentence is read on its own. With --gap: the words that make the whole sentence most likely, and
+    their probability among the candidates.
 
     For example:
 
@@ -89,7 +93,7 @@ def _score_text(
     first = next(sentences, None)
     if first is None:
         name = "standard input" if text == "-" else text
-        raise DataError(f"{name} has no sentence to score; give a text that has some")
+        raise DataError(f"{name} has no sentences to score; give another text")
     from elmore.lm.scoring import score_sentences  # noqa: PLC0415  brings torch
 
     for found in score_sentences(_load(model, device), chain([first], sentences)):
@@ -100,8 +104,8 @@ def _load(model: str | None, device: str) -> "LanguageModel":
     from elmore.jobs.device import read_device  # noqa: PLC0415  brings torch
     from elmore.lm.language_model import load_language_model  # noqa: PLC0415
 
-    place = read_device(device)
-    loaded = load_language_model(model).to(place)
+    checked_device = read_device(device)
+    loaded = load_language_model(model).to(checked_device)
     options.print_notes(loaded.elmo)
     return loaded
 
@@ -126,7 +130,7 @@ def _print_score(found: "SentenceScore", *, as_json: bool) -> None:
         shown = token if is_known else f"{token} (as <UNK>)"
         rows.append((shown, f"{ahead:.3f}", f"{back:.3f}"))
     rows.append(("</S>", f"{found.forward_lm[-1]:.3f}", ""))
-    rows.append(("the sentence", f"{found.forward_total:.3f}", f"{found.backward_total:.3f}"))
+    rows.append(("sentence", f"{found.forward_total:.3f}", f"{found.backward_total:.3f}"))
     _print_table("token", rows)
 
 
@@ -152,7 +156,7 @@ def _print_fillings(tokens: list[str], fillings: "list[GapFilling]", *, as_json:
         )
         for filling in fillings
     ]
-    _print_table("word", rows, "share of the tried")
+    _print_table("word", rows, "probability among candidates")
 
 
 def _print_table(first: str, rows: Sequence[tuple[str, ...]], *others: str) -> None:

@@ -1,4 +1,4 @@
-"""What elmore runs on: kernels, CPU, threads, versions and optional libraries."""
+"""Facts about this machine: kernels, CPU, threads, versions and optional libraries."""
 
 import os
 import platform
@@ -22,7 +22,7 @@ EXTRAS = {
 
 
 def describe_system() -> dict[str, Any]:
-    """Return what a report of a problem or of a speed should say."""
+    """Return what belongs in a bug report or next to a measured speed."""
     import torch  # noqa: PLC0415  takes seconds
 
     kernels = report_kernels()
@@ -49,7 +49,7 @@ def describe_system() -> dict[str, Any]:
 
 
 def to_rows(facts: dict[str, Any]) -> dict[str, str]:
-    """Return the facts as lines of a table; of what may be missing only what is there."""
+    """Return the facts as rows of a table; some are left out if they are missing."""
     may_be_missing = {"kernel_note", "ELMORE_KERNEL", "gpu"}
     rows = {
         name if name.isupper() else name.replace("_", " "): _show(value)

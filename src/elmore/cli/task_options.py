@@ -6,30 +6,38 @@ from typing import Annotated
 
 import typer
 
-OLD_MODEL_FLAG = "--elmo"
+OLD_MODEL_FLAG, OLD_SETTINGS_FLAG = "--elmo", "--config"
 
 
-def note_old_flag(model: str | None) -> str | None:
-    """Say what the flag is called now, to those whose scripts use the old name."""
-    if model is not None and any(flag.split("=")[0] == OLD_MODEL_FLAG for flag in sys.argv):
-        print(f"note: {OLD_MODEL_FLAG} is now called --model", file=sys.stderr)
+def note_old_model_flag(model: str | None) -> str | None:
+    """Print what the option is called now."""
+    _note_old_flag(OLD_MODEL_FLAG, "--model")
     return model
+
+
+def note_old_settings_flag(settings: Path | None) -> Path | None:
+    """Print what the option is called now."""
+    _note_old_flag(OLD_SETTINGS_FLAG, "--settings")
+    return settings
+
+
+def _note_old_flag(old: str, new: str) -> None:
+    if any(argument.split("=")[0] == old for argument in sys.argv):
+        print(f"note: {old} is now called {new}", file=sys.stderr)
 
 
 TaskName = Annotated[
     str,
     typer.Argument(
         help="entities (ner), tags (pos), sentiment, entailment, roles (srl), coreference, "
-        "questions (qa); texts or pairs for your own."
+        "questions (qa); for your own labels, texts or pairs."
     ),
 ]
 Data = Annotated[
     Path | None,
-    typer.Option(
-        help="Folder with train, dev and optionally test files, recognized by their names."
-    ),
+    typer.Option(help="Folder with train, dev and optionally test files, recognized by file name."),
 ]
-Train = Annotated[Path | None, typer.Option(help="Training data: a file, or a folder of files.")]
+Train = Annotated[Path | None, typer.Option(help="Training data: a file or a folder of files.")]
 Dev = Annotated[Path | None, typer.Option(help="Dev data, used for early stopping.")]
 Test = Annotated[Path | None, typer.Option(help="Test data, scored at the end.")]
 Elmo = Annotated[
@@ -38,24 +46,32 @@ Elmo = Annotated[
         "--model",
         "-m",
         OLD_MODEL_FLAG,
-        callback=note_old_flag,
-        help="The biLM: model folder, bilm-tf weights, ELMoForManyLangs folder or hub id. "
-        "Without it: the model that comes with elmore.",
+        callback=note_old_model_flag,
+        help="The biLM: model folder, bilm-tf weights (.hdf5), ELMoForManyLangs folder or Hugging "
+        "Face hub id. Default: the English model that comes with elmore.",
     ),
 ]
 Words = Annotated[
     Path | None,
     typer.Option(
-        help="Word vectors: GloVe's text, or .npz with the arrays words and vectors. Without "
-        "them, they are learned. Short for --set words.file=FILE."
+        help="Word vectors: a text file like GloVe's, or .npz with arrays words and vectors. "
+        "Default: learned with the task. Short for --set words.file=FILE."
     ),
 ]
-Config = Annotated[Path | None, typer.Option(help="Settings as TOML. Without it: the task's own.")]
+Settings = Annotated[
+    Path | None,
+    typer.Option(
+        "--settings",
+        OLD_SETTINGS_FLAG,
+        callback=note_old_settings_flag,
+        help="TOML file with settings. Default: the task's own settings.",
+    ),
+]
 Accept = Annotated[
     bool,
     typer.Option(
         "--accept",
-        help="Train even if the data looks wrong: typos among labels, swapped columns, lost blank "
-        "lines, another script than the biLM's.",
+        help="Train even if the data looks wrong: typos in labels, swapped columns, missing blank "
+        "lines, a script that the biLM was not trained on.",
     ),
 ]

@@ -1,4 +1,4 @@
-"""What a user sees of the training of a biLM: a live bar or a line per minute, then a report."""
+"""What pretraining prints: a live bar or a line per minute, then a report."""
 
 import json
 import math
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from elmore.lm.finish import RunReport
 
-# Of the smoothed loss, this part is what it was a call before.
+# The weight of the earlier losses in the smoothed loss.
 SMOOTHING = 0.8
 
 
@@ -34,7 +34,7 @@ class TrainingDisplay(RunObserver):
 
     @contextmanager
     def shown(self) -> Iterator[None]:
-        """Show what happens during the work inside, in the first of several processes."""
+        """Show the run while the block runs, in the first of several processes."""
         if os.environ.get("RANK", "0") != "0":
             yield
             return
@@ -47,7 +47,7 @@ class TrainingDisplay(RunObserver):
             self._lines.print_last()
 
     def on_step(self, progress: RunProgress) -> None:
-        """Show how far the run has come."""
+        """Show the progress of the run."""
         self._loss.add(progress.loss)
         if progress.perplexity is not None:
             self._perplexity = progress.perplexity
@@ -71,12 +71,12 @@ class TrainingDisplay(RunObserver):
         self.on_message(line)
 
     def on_checkpoint(self, step: int) -> None:
-        """Show which step a kill would lead back to; a log has no use for it."""
+        """Show the step of the last checkpoint, except in a log."""
         if self._live is not None:
             self._live.set_checkpoint(step)
 
     def on_message(self, text: str) -> None:
-        """Show a sentence, and leave it there."""
+        """Print a sentence permanently."""
         if self._live is not None:
             self._live.end_stage()
         self._lines.print(text)
@@ -90,7 +90,7 @@ class TrainingDisplay(RunObserver):
 
 
 class _SmoothedLoss:
-    """A mean in which the past fades."""
+    """An exponential moving average."""
 
     def __init__(self) -> None:
         self._sum = 0.0
@@ -98,7 +98,7 @@ class _SmoothedLoss:
         self.value = math.nan
 
     def add(self, loss: float) -> None:
-        if not math.isfinite(loss):  # to be seen at once, and not to stay for ever
+        if not math.isfinite(loss):  # shown at once, but kept out of the average
             self.value = loss
             return
         self._sum = SMOOTHING * self._sum + (1 - SMOOTHING) * loss
@@ -107,10 +107,10 @@ class _SmoothedLoss:
 
 
 class _LiveLines:
-    """A bar, the numbers below it, and below these whatever else is going on."""
+    """A bar, numbers below it, and the current stage below these."""
 
     def __init__(self, console: "Console") -> None:
-        from rich.live import Live  # noqa: PLC0415  takes time, and `elmore --help` has no use for it
+        from rich.live import Live  # noqa: PLC0415  slow to import
         from rich.progress import BarColumn, Progress, TextColumn  # noqa: PLC0415
 
         def make_bar(name: str) -> Progress:
@@ -207,7 +207,7 @@ def print_run_report(report: "RunReport", *, as_json: bool) -> None:
     if report.heldout is None:
         print("  no text was held out, so nothing is known of its perplexity")
     else:
-        print(f"  on {report.heldout.num_predictions:,} held-out tokens and ends of sentences:")
+        print(f"  on {report.heldout.num_predictions:,} held-out tokens and sentence ends:")
     rows = [("held out, state carried", report.heldout)]
     if report.starts is not None:
         rows += [

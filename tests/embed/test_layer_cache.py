@@ -225,7 +225,7 @@ def test_of_two_that_want_the_same_one_embeds_and_the_other_waits(tmp_path, monk
     assert is_loading.wait(60)
     second = open_layers(tmp_path, load=refuse_to_load, on_progress=hear)
     first.join()
-    assert set(said) == {"waiting for another process, which embeds the same sentences"}
+    assert set(said) == {"waiting for another process that is embedding the same sentences"}
     assert torch.equal(second.find(FIRST), results[0].find(FIRST))
     assert names(tmp_path) == [find_file(tmp_path).name]
 
@@ -308,9 +308,9 @@ def test_a_damaged_file_is_written_anew(tmp_path):
 
 
 def test_another_model_than_the_one_asked_for_is_refused(tmp_path):
-    with pytest.raises(ModelError, match=f"biLM loaded is {FINGERPRINT[:12]}.* fitted with"):
+    with pytest.raises(ModelError, match=f"loaded biLM is {FINGERPRINT[:12]}.* trained with"):
         open_layers(tmp_path, fingerprint="f" * 64)
-    with pytest.raises(ModelError, match=r"in int8, and layers of .* in f32 are wanted"):
+    with pytest.raises(ModelError, match=r"in int8, but layers of .* in f32 are needed"):
         open_layers(tmp_path, load=lambda: Embedder(MODEL, precision="int8"))
     assert names(tmp_path) == []
 

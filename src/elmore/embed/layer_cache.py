@@ -1,8 +1,8 @@
 """The layers of a frozen biLM, computed once and kept on disk, in a folder of bounded size.
 
-A set of sentences is one file (see `layer_file.py`), which many processes may read and one writes.
+Each set of sentences has one file (see `layer_file.py`), written by one process and read by many.
 
-Shapes: L layers, B sentences, T tokens of the longest, D both directions of a layer.
+Shapes: L layers, B sentences, T tokens in the longest, D both directions of a layer.
 """
 
 import hashlib
@@ -47,10 +47,11 @@ Say = Callable[[str], None]
 
 
 class LayerCache:
-    """A folder of layers, by default elmore's in the user's cache.
+    """A folder of layer files, by default in the user's cache folder.
 
-    All files together keep to `max_bytes`, by default 20 GB or a third of what the disk has left,
-    whichever is less: those that nobody has open are removed, the least recently used first.
+    The files together take at most `max_bytes`, by default 20 GB or a third of the free disk space,
+    whichever is less. To make room, files that no process has open are removed, least recently used
+    first.
     """
 
     def __init__(self, folder: Path | None = None, *, max_bytes: int | None = None) -> None:
@@ -70,16 +71,16 @@ class LayerCache:
         device: str | torch.device = "cpu",
         on_progress: Say = lambda _text: None,
     ) -> "CachedLayers":
-        """Return the layers of these sentences, computed now unless they are on disk.
+        """Return the layers of these sentences, computing them unless they are on disk.
 
-        `fingerprint` and `weights` are the model's and the embedder's `precision`; `load` is
-        called if something must be computed, and `device` is where it computes: devices differ in
-        the last bits, so each has files of its own. Sentences are read once; of each distinct one
-        16 bytes are kept in memory, and the text in a temporary file.
+        `fingerprint` and `weights` are the model's fingerprint and the precision of its weights.
+        `load` is called if layers must be computed. Each type of `device` has its own files,
+        because devices differ in the last bits. Sentences are read once; each distinct one takes 16
+        bytes of memory, and its text is kept in a temporary file.
         """
         precision = read_precision("precision", precision, VECTORS)
         digests: set[bytes] = set()
-        distinct = ExampleStore(_pass_distinct(sentences, digests), count_tokens=len)
+        distinct = ExampleStore(_yield_distinct(sentences, digests), count_tokens=len)
         device_type = torch.device(device).type
         settings: list[str | int] = [FORMAT, fingerprint, weights, precision]
         if device_type != "cpu":
@@ -92,7 +93,7 @@ class LayerCache:
     def _find(
         self, path: Path, distinct: ExampleStore[Sequence[str]], live: LoadLive, say: Say
     ) -> LayerFile | None:
-        """Map the file, after writing it or waiting for who does; None if there is no room."""
+        """Map the file once this or another process has written it; None if there is no space."""
         while True:
             stored = map_file(path)
             if self._is_enough(stored, path):
@@ -103,11 +104,11 @@ class LayerCache:
                 try:
                     release = hold_lock(lock)
                 except DataError:
-                    say("waiting for another process, which embeds the same sentences")
+                    say("waiting for another process that is embedding the same sentences")
                     time.sleep(WAIT_SECONDS)
                     continue
             try:
-                # Another process may have written it since it was looked for.
+                # Another process may have written it in the meantime.
                 if not self._is_enough(map_file(path), path):
                     self._write(path, distinct, live, say)
                     stored = map_file(path)
@@ -115,12 +116,12 @@ class LayerCache:
             finally:
                 lock.unlink(missing_ok=True)
                 release()
-        with suppress(OSError):  # where all may read and some may write, or nothing was written
-            os.utime(path)  # for who looks for the least recently used
+        with suppress(OSError):  # a read-only folder, or nothing was written
+            os.utime(path)  # marks it as recently used
         return stored
 
     def _is_enough(self, stored: LayerFile | None, path: Path) -> bool:
-        """Whether a file needs no writing: one that lacks sentences does, once there is room."""
+        """Return whether a file can be used as is; an incomplete one only if space is short."""
         if stored is None or stored.is_whole:
             return stored is not None
         others = [entry for entry in self._list_files() if entry[2] != path]
@@ -130,19 +131,19 @@ class LayerCache:
     def _write(
         self, path: Path, distinct: ExampleStore[Sequence[str]], live: LoadLive, say: Say
     ) -> None:
-        """Write as many sentences as there is room for; the file appears when it is finished."""
-        source = live()  # before the folder is touched: a model may fail to load
+        """Write as many sentences as fit; the file appears when it is complete."""
+        source = live()  # first, because the model may fail to load
         token_bytes = count_token_bytes(source)
         num_tokens = int(distinct.lengths.sum(dtype=np.int64))
         whole_bytes = num_tokens * token_bytes + len(distinct) * INDEX_BYTES + MAX_ABOUT_BYTES
         with explaining_write_errors(path):
             self._sweep(path)
             budget = self._make_room(whole_bytes, path) - MAX_ABOUT_BYTES
-            fitting = _pass_fitting(distinct, token_bytes=token_bytes, budget=budget)
+            fitting = _yield_fitting(distinct, token_bytes=token_bytes, budget=budget)
             part = path.with_suffix(f".{os.getpid()}.part")
             try:
                 with part.open("wb") as file:
-                    # Other processes, which look at sizes, leave that room.
+                    # Reserve the space: other processes look at file sizes.
                     file.truncate(max(0, budget + MAX_ABOUT_BYTES))
                     writer = FileWriter(file, source)
                     for window in source.embedder.windows(fitting, layers=ALL):
@@ -156,10 +157,10 @@ class LayerCache:
                 part.unlink(missing_ok=True)
 
     def _sweep(self, path: Path) -> None:
-        """Remove what killed processes left; a live one holds the lock of what it writes."""
+        """Remove what killed processes left; a running one holds the lock of its file."""
         for part in self.folder.glob("*.part"):
             lock = part.with_name(f"{part.name.partition('.')[0]}.lock")
-            if lock == path.with_suffix(".lock"):  # which is ours
+            if lock == path.with_suffix(".lock"):  # our own lock
                 part.unlink(missing_ok=True)
                 continue
             with suppress(DataError):
@@ -169,7 +170,7 @@ class LayerCache:
                 release()
 
     def _make_room(self, wanted_bytes: int, path: Path) -> int:
-        """Remove files until so many bytes are free, or none can go; return how many are."""
+        """Remove files to make room for `wanted_bytes`; return how many of them are available."""
         files = [entry for entry in self._list_files() if entry[2] != path]
         limit = self._find_limit()
         used = sum(size for _, size, _ in files)
@@ -183,22 +184,22 @@ class LayerCache:
     def _find_limit(self) -> int:
         if self.max_bytes is not None:
             return self.max_bytes
-        # Its own files count as free space, or the cache would shrink by what it holds.
+        # The files in the cache count as free space; otherwise a full cache would shrink.
         used = sum(_count_disk_bytes(path) for _, _, path in self._list_files())
         return min(MAX_BYTES, (shutil.disk_usage(self.folder).free + used) // 3)
 
     def _list_files(self) -> list[tuple[float, int, Path]]:
-        """Return when each file was last used, its bytes and its path."""
+        """Return the time of last use, the size and the path of each file."""
         files = []
         for path in [*self.folder.glob("*.layers"), *self.folder.glob("*.part")]:
-            with suppress(FileNotFoundError):  # another process may remove it just now
+            with suppress(FileNotFoundError):  # another process may have removed it
                 status = path.stat()
                 files.append((status.st_mtime, status.st_size, path))
         return files
 
 
 class CachedLayers:
-    """Layers from a file; those of sentences that it does not have are computed."""
+    """Reads layers from a file, and computes those of sentences that are not in it."""
 
     def __init__(self, stored: LayerFile | None, live: LoadLive) -> None:
         self.stored = stored
@@ -206,7 +207,7 @@ class CachedLayers:
 
     @property
     def num_layers(self) -> int:
-        """The LSTM layers, and the tokens below them."""
+        """The number of LSTM layers plus one for the token layer."""
         return self._live().num_layers if self.stored is None else self.stored.num_layers
 
     @property
@@ -215,7 +216,7 @@ class CachedLayers:
         return self._live().layer_dim if self.stored is None else self.stored.layer_dim
 
     def find(self, sentences: Sequence[Sequence[str]]) -> Tensor:
-        """Return (L, B, T, D) float32, zero behind the end of a sentence."""
+        """Return (L, B, T, D) float32, zero at padding."""
         stored = self.stored
         arrays = [None if stored is None else stored.read(sentence) for sentence in sentences]
         missing = [index for index, array in enumerate(arrays) if array is None]
@@ -227,7 +228,7 @@ class CachedLayers:
 
 
 def default_folder() -> Path:
-    """Return `layers` in $ELMORE_CACHE, or in elmore's folder where the system keeps caches."""
+    """Return the folder `layers` in $ELMORE_CACHE or in the system's cache folder for elmore."""
     if folder := os.environ.get("ELMORE_CACHE"):
         return Path(folder).expanduser() / "layers"
     if folder := os.environ.get("XDG_CACHE_HOME"):
@@ -242,7 +243,7 @@ def default_folder() -> Path:
 
 
 def _count_disk_bytes(path: Path) -> int:
-    """Return what a file takes: less than its size, if that is only reserved so far."""
+    """Return the disk space of a file: less than its size while it is only reserved."""
     try:
         status = path.stat()
     except FileNotFoundError:
@@ -251,21 +252,21 @@ def _count_disk_bytes(path: Path) -> int:
 
 
 def _is_used(path: Path) -> bool:
-    """Whether somebody has a file open, or writes it."""
+    """Return whether a process has a file open or is writing it."""
     if path.suffix != ".layers":
         return True
     try:
         release = hold_lock(path)
-        if not path.stat().st_size:  # it was removed just now, and looking made it anew
+        if not path.stat().st_size:  # it had been removed, and locking created it again
             path.unlink()
         release()
-    except (DataError, OSError):  # as on a disk that cannot be written
+    except (DataError, OSError):  # for example on a read-only disk
         return True
     return False
 
 
 def _remove_unused(path: Path) -> bool:
-    """Remove a file unless somebody has it open."""
+    """Remove a file unless a process has it open; return whether it was removed."""
     try:
         release = hold_lock(path)
     except (DataError, PermissionError):
@@ -280,14 +281,14 @@ def _remove_unused(path: Path) -> bool:
 
 
 def _find_key(settings: Sequence[str | int], digests: set[bytes]) -> str:
-    """Return the name of a set of sentences under these settings, whatever their order."""
+    """Return the key of a set of sentences with these settings; order does not matter."""
     hashed = hashlib.sha256(json.dumps(settings).encode())
     for digest in sorted(digests):
         hashed.update(digest)
     return hashed.hexdigest()[:40]
 
 
-def _pass_distinct(
+def _yield_distinct(
     sentences: Iterable[Sequence[str]], digests: set[bytes]
 ) -> Iterator[Sequence[str]]:
     for sentence in sentences:
@@ -297,10 +298,10 @@ def _pass_distinct(
             yield sentence
 
 
-def _pass_fitting(
+def _yield_fitting(
     sentences: Iterable[Sequence[str]], *, token_bytes: int, budget: int
 ) -> Iterator[Sequence[str]]:
-    """Leave out what would not fit any more."""
+    """Yield the sentences that fit into the budget."""
     for sentence in sentences:
         num_bytes = len(sentence) * token_bytes + INDEX_BYTES
         if num_bytes <= budget:
@@ -314,8 +315,8 @@ def _load_live(
     embedder = load()
     if (embedder.model.fingerprint(), embedder.precision) != (fingerprint, weights):
         raise ModelError(
-            f"the biLM loaded is {embedder.model.fingerprint()[:12]} in {embedder.precision}, and "
-            f"layers of {fingerprint[:12]} in {weights} are wanted; give the model that the task "
-            "was fitted with"
+            f"the loaded biLM is {embedder.model.fingerprint()[:12]} in {embedder.precision}, but "
+            f"layers of {fingerprint[:12]} in {weights} are needed; give the model that the task "
+            "was trained with"
         )
     return LiveLayers(embedder, precision)

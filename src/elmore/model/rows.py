@@ -54,8 +54,7 @@ def lay_out(weight: Tensor) -> Tensor | None:
     """Return an extended weight in oneDNN's layout, or None if not possible or not worth a copy.
 
     With the few rows of a step this is up to 1.7 times faster than MKL, and its bits are as stable.
-    The functions are private to torch, so it is no error if they are missing or do not support this
-    CPU.
+    The functions are private to torch, so they may be missing or not support this CPU.
     """
     is_needed_by_autograd = torch.is_grad_enabled() and weight.requires_grad
     is_plain = weight.device.type == "cpu" and weight.dtype == torch.float32

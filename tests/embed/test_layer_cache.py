@@ -10,9 +10,10 @@ import pytest
 import torch
 
 from elmore.config import Precision
-from elmore.embed import layer_cache
+from elmore.embed import cache_space, layer_cache
+from elmore.embed.cache_space import default_folder
 from elmore.embed.embedder import Embedder
-from elmore.embed.layer_cache import CachedLayers, LayerCache, default_folder
+from elmore.embed.layer_cache import CachedLayers, LayerCache
 from elmore.embed.layer_file import INDEX_BYTES, MAX_ABOUT_BYTES
 from elmore.embed.layer_source import LiveLayers
 from elmore.errors import ConfigError, DataError, ModelError
@@ -289,11 +290,11 @@ def test_without_room_all_is_computed_and_nothing_written(tmp_path):
 
 def test_unless_told_otherwise_a_third_of_the_disk_may_be_used(tmp_path, monkeypatch):
     room = whole_bytes(FIRST)
-    usage = layer_cache.shutil.disk_usage(tmp_path)
-    monkeypatch.setattr(layer_cache.shutil, "disk_usage", lambda _: usage._replace(free=3 * room))
+    usage = cache_space.shutil.disk_usage(tmp_path)
+    monkeypatch.setattr(cache_space.shutil, "disk_usage", lambda _: usage._replace(free=3 * room))
     assert open_layers(tmp_path).stored.is_whole
     monkeypatch.setattr(
-        layer_cache.shutil, "disk_usage", lambda _: usage._replace(free=3 * room - 300)
+        cache_space.shutil, "disk_usage", lambda _: usage._replace(free=3 * room - 300)
     )
     find_file(tmp_path).unlink()
     assert not open_layers(tmp_path).stored.is_whole

@@ -7,6 +7,11 @@ from elmore.tasks.fit.threads import choose_threads, using_threads
 from tests.tasks.fit.made_up import Place, Watcher, make_settings
 
 
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    return Place(tmp_path_factory.mktemp("threads"))
+
+
 @pytest.fixture(autouse=True)
 def _two_threads():
     before = torch.get_num_threads()
@@ -38,10 +43,10 @@ class ThreadWatcher(Watcher):
     ],
 )
 def test_a_training_uses_as_many_threads_as_chosen_and_leaves_torch_as_it_was(
-    tmp_path, changes, threads
+    place, changes, threads
 ):
     watcher = ThreadWatcher()
-    Place(tmp_path).fit("run", "training.max_epochs=1", *changes, observer=watcher)
+    place.fit("-".join(["run", *changes]), "training.max_epochs=1", *changes, observer=watcher)
     assert watcher.threads == {threads}
     assert torch.get_num_threads() == 2
 
@@ -56,7 +61,6 @@ def test_threads_are_put_back_after_an_error():
     assert torch.get_num_threads() == 2
 
 
-def test_the_number_may_change_when_a_training_is_resumed(tmp_path):
-    place = Place(tmp_path)
-    report = place.fit("run", "training.max_epochs=1")
-    assert place.fit("run", "training.max_epochs=1", "training.threads=2") == report
+def test_the_number_may_change_when_a_training_is_resumed(place):
+    report = place.fit("resumed", "training.max_epochs=1")
+    assert place.fit("resumed", "training.max_epochs=1", "training.threads=2") == report

@@ -57,19 +57,32 @@ def run_page(page: str, elmore_command: Any) -> None:
     that elmore does not install is left out where that is missing.
     """
     names: dict[str, Any] = {"__name__": "__main__"}
-    printed: str | None = None
+    printed: str | None = None  # by a Python block
+    output = ""  # of the latest commands, whose numbers depend on their text
     for block in find_blocks(page):
         if block.language == "text" and printed is not None:
             assert printed == block.text, f"{page} shows other output"
+        elif block.language == "text":
+            missing = [label for label in find_labels(block.text) if label not in output]
+            assert missing == [], f"{page} shows what the commands do not print: {missing}"
         printed = None
         if block.language == "console":
+            output = ""
             for arguments in find_commands(block.text):
                 result = elmore_command(*arguments)
                 assert result.status == 0, f"{page}: elmore {' '.join(arguments)}: {result.err}"
+                output += result.out + result.err
         elif block.language == "python" and ">>>" not in block.text and not needs_more(block):
-            with contextlib.redirect_stdout(io.StringIO()) as output:
+            with contextlib.redirect_stdout(io.StringIO()) as stream:
                 exec(compile(block.text, page, "exec"), names)
-            printed = output.getvalue()
+            printed = stream.getvalue()
+
+
+def find_labels(text: str) -> list[str]:
+    """Return the labels in the output of commands: heads of tables, and what precedes a number."""
+    heads = [line.strip("┃ ").split("┃") for line in text.splitlines() if line.startswith("┃")]
+    labels = re.findall(r"^ *([a-z][a-z ,'-]*?)(?:  |: )", text, flags=re.MULTILINE)
+    return [*labels, *(head.strip() for row in heads for head in row)]
 
 
 def needs_more(block: Block) -> bool:

@@ -64,6 +64,11 @@ def test_tasks(folder, elmore_command, monkeypatch):
     pages.run_page("guides/tasks.md", elmore_command)
 
 
+def test_prepared_corpora(folder, elmore_command):
+    (folder / "book.txt").write_text("\n".join(["It was late.\nThe bank was closed.\n"] * 20))
+    pages.run_page("reference/corpora.md", elmore_command)
+
+
 def test_vector_files(folder, elmore_command):
     for suffix in ("h5", "parquet", "npz"):
         assert elmore_command("embed", "sentences.txt", "--out", f"out.{suffix}").status == 0

@@ -6,7 +6,7 @@ import io
 import json
 import re
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -93,9 +93,12 @@ def needs_more(block: Block) -> bool:
 
 def write_sample_files(folder: Path) -> None:
     """Write a small file for each name that the README and the guides use."""
-    write_bilm_tf(tiny.model(), folder / "lm_weights.hdf5")
+    config = tiny.byte_config()
+    assert config.characters is not None
+    published = replace(config, characters=replace(config.characters, max_chars=50))
     (folder / "elmo").mkdir()
-    write_bilm_tf(tiny.model(), folder / "elmo" / "elmo_weights.hdf5")
+    for path in ("lm_weights.hdf5", "elmo/elmo_weights.hdf5"):
+        write_bilm_tf(tiny.model(published), folder / path)
     architecture = peer_files.make_architecture()
     weights = peer_files.make_many_langs(architecture)
     peer_files.write_many_langs_folder(folder / "many_langs_folder", architecture, *weights)

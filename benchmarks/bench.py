@@ -1,4 +1,4 @@
-"""What the cases of the engine's benchmark share: models, contestants, and rows of the table."""
+"""Shared by the cases of the engine benchmark: models, contestants and rows of the table."""
 
 import inspect
 from dataclasses import dataclass, field
@@ -28,12 +28,12 @@ LIMIT = "limit"
 PEERS = "peers' method"
 PEERS_SORTED = "peers' method, sorted"
 PRECISIONS = ("f32", "bf16", "int8")
-PEERS_BATCH = 64  # sentences; what AllenNLP embeds at once unless told otherwise
+PEERS_BATCH = 64  # sentences; AllenNLP's default batch size
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Row:
-    """One contestant's time, held against the limit, another contestant or nothing."""
+    """One contestant's time, compared with the limit, another contestant or nothing."""
 
     case: str
     contestant: str
@@ -41,15 +41,15 @@ class Row:
     num_tokens: int
     flops: int
     against: str | None = None
-    other: Timing | None = None  # None if it is held against the limit
+    other: Timing | None = None  # None if it is compared with the limit
 
     @property
     def gflops(self) -> float:
-        """Work a second."""
+        """Work per second."""
         return self.flops / self.timing.median / 1e9
 
     def ratio(self, limit_gflops: float) -> float | None:
-        """Return the share of the limit, or how many times faster than the other it is."""
+        """Return the fraction of the limit, or the speedup over the other contestant."""
         if self.against == LIMIT:
             return self.gflops / limit_gflops
         return None if self.other is None else self.other.median / self.timing.median
@@ -57,7 +57,7 @@ class Row:
 
 @dataclass(kw_only=True)
 class Bench:
-    """What the cases share: the text, the models, and what must be said below the table."""
+    """Shared by the cases: the text, the models, and the notes below the table."""
 
     sentences: Sentences
     repeats: int
@@ -81,7 +81,7 @@ class Bench:
         return take_tokens(iter(self.sentences), num_tokens=wanted)
 
     def embedders(self, name: str) -> dict[str, Embedder]:
-        """One a precision, of those that this elmore and this CPU have."""
+        """One per precision that this version of elmore and this CPU support."""
         made = {"f32": Embedder(self.model(name))}
         for precision in PRECISIONS[1:]:
             if "precision" not in inspect.signature(Embedder).parameters:
@@ -94,11 +94,11 @@ class Bench:
         return made
 
     def race(self, *contestants: Contestant, times: int = 1) -> dict[str, Timing]:
-        """Time by turns, and look at the limit in every round."""
+        """Time contestants in turns, and measure the limit in every round."""
         return take_turns(contestants, repeats=self.repeats * times, after_round=self.limit.look)
 
     def note(self, text: str) -> None:
-        """Say something once below the table."""
+        """Add a note below the table, once."""
         if text not in self.notes:
             self.notes.append(text)
 
@@ -116,7 +116,7 @@ def make_row(
     num_tokens: int,
     flops: int,
 ) -> Row:
-    """Hold a contestant against another of the same race, the limit or nothing."""
+    """Compare a contestant with another one, the limit or nothing."""
     return Row(
         case=case,
         contestant=contestant,
@@ -131,19 +131,19 @@ def make_row(
 def peers_contestant(
     bench: Bench, model: str, sentences: Sentences, *, name: str = PEERS
 ) -> Contestant:
-    """Spell, run and cut out the peers' way."""
+    """Spell, run and extract vectors with the peers' method."""
     run = partial(embed_as_peers, bench.peers(model), bench.model(model))
     return Contestant(name=name, run=partial(run, sentences), warm_up=partial(run, sentences[:4]))
 
 
 def sort_sentences(sentences: Sentences) -> Sentences:
-    """Put like lengths together: the peers do not, but a careful user of theirs can."""
+    """Sort by length: the peers do not, but a careful user can."""
     return sorted(sentences, key=len)
 
 
 @torch.inference_mode()
 def embed_as_peers(peers: PeersMethod, model: ElmoModel, sentences: Sentences) -> list[object]:
-    """Return an array a sentence, from batches in the order given."""
+    """Return one array per sentence, from batches in the given order."""
     arrays: list[object] = []
     for start in range(0, len(sentences), PEERS_BATCH):
         char_ids, lengths = pad_sentences(sentences[start : start + PEERS_BATCH], model.speller)
@@ -166,7 +166,7 @@ def cold_contestant(name: str, embedder: Embedder, sentences: Sentences) -> Cont
 
 
 def warm_contestant(name: str, embedder: Embedder, sentences: Sentences) -> Contestant:
-    """Embed when every word is in the cache; the first, untimed run puts it there."""
+    """Embed with a full cache; the first, untimed run fills it."""
     return Contestant(name=name, run=partial(embedder.layers, sentences))
 
 
@@ -178,7 +178,7 @@ def cold_flops(config: ModelConfig, sentences: Sentences) -> int:
 
 
 def peers_flops(config: ModelConfig, sentences: Sentences) -> int:
-    """Count what the peers' method computes: padding is encoded, but not read."""
+    """Count what the peers' method computes: padding is encoded but not read by the LSTMs."""
     num_encoded = 0
     for start in range(0, len(sentences), PEERS_BATCH):
         batch = sentences[start : start + PEERS_BATCH]
@@ -188,5 +188,5 @@ def peers_flops(config: ModelConfig, sentences: Sentences) -> int:
 
 
 def count_tokens(sentences: Sentences) -> int:
-    """Count tokens without markers: what a user asks for."""
+    """Count tokens without markers."""
     return sum(map(len, sentences))

@@ -1,12 +1,12 @@
-"""How fast is elmore, against what the machine can do and against the peers' method?
+"""Measure elmore's speed compared with the machine's peak and with the peers' method.
 
     python -m benchmarks.engine [--text FILE] [--cases a b ...] [--repeats 5] [--json PATH]
 
-Prints a Markdown table. All contestants of a case run by turns in this one process, and medians
-are compared. Weights are random; without a text, so are the words. Tokens are those of the text,
-work is that of the two markers of each sentence too. Takes some minutes a repeat.
+Prints a Markdown table. All contestants of a case run in turns in one process, and medians
+are compared. Weights are random; without a text, so are the words. Tokens do not include markers,
+but the work on the two markers of each sentence counts. Takes some minutes per repeat.
 
-What each case measures is said in `benchmarks/engine_cases.py`, what the peers do in
+The cases are described in `benchmarks/engine_cases.py`, the peers' method in
 `benchmarks/peers_method.py`. With --profile, case b is run once more to see where the time goes.
 """
 
@@ -25,7 +25,7 @@ from benchmarks.machine import GemmLimit, describe_machine
 from benchmarks.profile_run import profile_embedding
 from benchmarks.sentences import load_sentences
 
-# (case, contestant, against): a share of the limit, or how many times faster.
+# (case, contestant, compared with): a fraction of the limit, or a speedup.
 WANTED = {
     ("a", "elmore f32", LIMIT): 0.75,
     ("b", "elmore f32, cold", LIMIT): 0.60,

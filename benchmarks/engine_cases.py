@@ -1,4 +1,4 @@
-"""The cases of `benchmarks/engine.py`: which work is done, by whom, and against whom it is held."""
+"""The cases of `benchmarks/engine.py`: the work, the contestants and their references."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -38,7 +38,7 @@ NUM_DISTINCT_WORDS = 864
 
 
 def lstm_part(bench: Bench) -> Iterator[Row]:
-    """a: the LSTMs of `original` over 32 sentences whose token vectors are there already."""
+    """a: the LSTMs of `original` over 32 sentences, given their token vectors."""
     model, peers = bench.model("original"), bench.peers("original")
     lengths = torch.tensor([len(sentence) + NUM_MARKERS for sentence in bench.window])
     tokens = torch.randn(int(lengths.sum()), model.config.lstm.output_dim)
@@ -58,7 +58,7 @@ def lstm_part(bench: Bench) -> Iterator[Row]:
 
 
 def original_corpus(bench: Bench) -> Iterator[Row]:
-    """b: `original` from tokens to layers, its cache of token vectors empty or full."""
+    """b: `original` from tokens to layers, with an empty or full cache of token vectors."""
     sentences, config = bench.corpus("original"), CONFIGS["original"]
     cold, warm = Embedder(bench.model("original")), Embedder(bench.model("original"))
     timings = bench.race(
@@ -82,7 +82,7 @@ def original_corpus(bench: Bench) -> Iterator[Row]:
 
 
 def precisions(bench: Bench) -> Iterator[Row]:
-    """c: `original` in fewer bits against elmore's own f32, cache full."""
+    """c: `original` in bf16 and int8 compared with elmore's own f32, with a full cache."""
     sentences = bench.corpus("original")
     embedders = bench.embedders("original")
     names = [f"elmore {precision}" for precision in embedders]
@@ -120,7 +120,7 @@ def one_sentence(bench: Bench) -> Iterator[Row]:
 
 
 def small_corpus(bench: Bench) -> Iterator[Row]:
-    """e: `small` over a long stretch of text, each word encoded when it first comes."""
+    """e: `small` over a long text; each word is encoded when it first occurs."""
     sentences, config = bench.corpus("small"), CONFIGS["small"]
     elmore = "elmore f32, cold"
     timings = bench.race(
@@ -141,7 +141,7 @@ def small_corpus(bench: Bench) -> Iterator[Row]:
 
 
 def character_cnn(bench: Bench) -> Iterator[Row]:
-    """g: the convolution alone, over distinct words, by one thread and by all."""
+    """g: the convolution alone over distinct words, with one thread and with all."""
     model, peers = bench.model("original"), bench.peers("original")
     words = choose_words(bench.sentences, num_words=NUM_DISTINCT_WORDS)
     char_ids = model.speller.spell(words).char_ids

@@ -1,4 +1,4 @@
-"""Does time grow with the text alone, and memory not at all? Embed ever more text, and watch.
+"""Check that time grows linearly with the text and memory not at all: embed ever larger texts.
 
     python -m benchmarks.growth TEXT [--megabytes 1 3 10 30 100] [--plot growth.png]
 
@@ -24,14 +24,14 @@ from elmore.weights.elmo_model import ElmoModel, new_model
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Growth:
-    """What embedding one size of text took, from the start of Python to its end."""
+    """Time and memory of embedding a text of one size, including the start of Python."""
 
     megabytes: float
     num_tokens: int
     seconds: float
     peak_memory_megabytes: float
     later_memory_megabytes: float
-    """Median of the second half of the time: what would go on growing shows here."""
+    """Median over the second half of the run, which shows whether memory keeps growing."""
 
     @property
     def tokens_per_second(self) -> float:
@@ -46,7 +46,7 @@ def main() -> None:
     parser.add_argument("--plot", type=Path, help="draw the table here, a .png")
     arguments = parser.parse_args()
     if arguments.plot:
-        import_matplotlib()  # a missing library is better reported now than after an hour
+        import_matplotlib()  # report a missing library now rather than after an hour
     print(
         "| text, MB | tokens | seconds | tokens/s | peak memory, MB | median of the last half, MB |"
     )
@@ -64,7 +64,7 @@ def main() -> None:
 
 
 def make_model() -> ElmoModel:
-    """Small enough that reading and writing, not the LSTMs, take the time."""
+    """Return a model so small that reading and writing take most of the time, not the LSTMs."""
     config = ModelConfig(
         lstm=LSTMConfig(num_layers=1, cell_dim=16, output_dim=8),
         characters=CharacterConfig(embedding_dim=4, filters=((3, 16),), num_highway_layers=0),
@@ -87,7 +87,7 @@ def measure(source: Path, megabytes: int, folder: Path, out_format: str) -> Grow
 
 
 def copy_beginning(source: Path, target: Path, num_bytes: int) -> int:
-    """Copy whole lines, over and over if the source is shorter."""
+    """Copy whole lines, repeating the source if it is shorter."""
     if source.stat().st_size == 0:
         raise SystemExit(f"{source} is empty; give a file with text")
     written = 0
@@ -111,7 +111,10 @@ def watch(text: Path, model: Path, out: Path) -> tuple[float, list[float], float
         list(map(str, command)),
         stdout=subprocess.PIPE,
         text=True,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},  # products this small only wait for each other
+        env={
+            **os.environ,
+            "OMP_NUM_THREADS": "1",
+        },  # with products this small, threads only wait for each other
     )
     samples, peak = [0.0], 0.0
     while process.poll() is None:
@@ -232,12 +235,12 @@ def draw_memory(axes, measured: list[Growth]) -> None:
 
 
 def widen(tokens: list[int]) -> tuple[float, float]:
-    """Return where both panels begin and end."""
+    """Return the start and end of both panels."""
     return tokens[0] * 0.5, tokens[-1] * 1.6
 
 
 def name_ticks(axis) -> None:
-    """Write 200k and 2M in place of powers of ten, and some numbers between them."""
+    """Label ticks 200k and 2M instead of powers of ten, and some numbers in between."""
     from matplotlib import ticker  # noqa: PLC0415  only a plot needs it
 
     low, high = axis.get_view_interval()
@@ -248,7 +251,7 @@ def name_ticks(axis) -> None:
 
 
 def shorten(number: float) -> str:
-    """Write a round number briefly.
+    """Abbreviate a round number.
 
     >>> [shorten(n) for n in (5, 200_000, 2e6)]
     ['5', '200k', '2M']

@@ -1,13 +1,13 @@
-"""Does a training that is killed again and again end with the same bits as one that never was?
+"""Check that a run that is killed repeatedly ends with the same bits as an undisturbed one.
 
     python -m benchmarks.kill_runs CORPUS OUT [--config tiny] [--kills 25] [--seed 1]
         [--steps 300] [--checkpoint-steps 5] [--set SECTION.SETTING=VALUE]
 
-CORPUS is a prepared one (`elmore prepare`). Trains in OUT/whole without a disturbance, and in
+CORPUS is a prepared corpus (`elmore prepare`). Trains in OUT/whole without interruption, and in
 OUT/killed with SIGKILL at random moments: after some steps, or while a checkpoint is being written.
-Each start is a process of its own, by the command that users give. Prints a Markdown table of the
-kills, and compares all that the last checkpoints keep, the models, and the metrics but for times.
-Ends with status 1 if anything differs.
+Each start is a new process that runs the usual command. Prints a Markdown table of the kills, and
+compares the last checkpoints, the models, and the metrics except for times. Exits with status 1 if
+anything differs.
 """
 
 import argparse
@@ -30,17 +30,17 @@ TIMES = ("seconds", "tokens_per_second")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Kill:
-    """One SIGKILL, and what it cost."""
+    """One SIGKILL and the steps it cost."""
 
     moment: str
     step: int  # the last one in the metrics
     saved_step: int  # of the newest checkpoint
-    seconds: float  # that the process lived
+    seconds: float  # lifetime of the process
 
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """A run in a folder, and the command that begins it or goes on with it."""
+    """A run in a folder, and the command that starts or resumes it."""
 
     folder: Path
     command: list[str]
@@ -119,13 +119,13 @@ def make_run(arguments: argparse.Namespace, name: str) -> Run:
 
 
 def kill_once(run: Run, chooser: random.Random, *, max_ahead: int) -> Kill | None:
-    """Start a process and kill it; None if it comes to its end before."""
+    """Start a process and kill it; return None if it finishes first."""
     target = run.last_step() + chooser.randint(1, max_ahead)
     moments: dict[str, Callable[[], bool]] = {
         "after steps": lambda: run.last_step() >= target,
         "writing a checkpoint": run.is_saving,
     }
-    if run.is_saving():  # left by the last kill; it is removed when the run goes on
+    if run.is_saving():  # left by the last kill; removed when the run resumes
         del moments["writing a checkpoint"]
     moment = chooser.choice(sorted(moments))
     started = time.perf_counter()
@@ -146,7 +146,7 @@ def kill_once(run: Run, chooser: random.Random, *, max_ahead: int) -> Kill | Non
 
 
 def compare(found: Path, expected: Path) -> Iterator[str]:
-    """Yield what differs."""
+    """Yield all differences."""
     tensors = [_read_last(folder) for folder in (found, expected)]
     if tensors[0].keys() != tensors[1].keys():
         yield "the checkpoints keep different things"

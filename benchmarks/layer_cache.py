@@ -1,12 +1,12 @@
-"""What does it gain to keep a biLM's layers on disk? Bytes and speed, against computing them anew.
+"""Measure the size and speed of layers cached on disk, compared with computing them again.
 
     python -m benchmarks.layer_cache [--model MODEL] [--text TEXT] [--num-tokens 20000]
 
-Without a model, it is the one that comes with elmore; without a text, sentences are generated.
-Batches are drawn at random, as a task's epochs draw them, and every contestant gets the same ones:
-live, and from files in half and in single precision. Contestants take turns, and medians are
-reported. Writing is timed with all that it costs to open a cache that has nothing yet; the files
-are read soon after that, so that they come from memory as far as it holds them. Prints Markdown.
+The default model is the one that comes with elmore; without a text, sentences are generated.
+Batches are drawn at random, as in the epochs of a task, and are the same for every contestant:
+computed live, and read from files in half and single precision. Contestants take turns, and medians
+are reported. The time of writing includes opening an empty cache. The files are read soon after
+they are written, so they come from the page cache if it is large enough. Prints Markdown.
 """
 
 import argparse
@@ -32,10 +32,10 @@ LIVE = "live"
 
 @dataclass(frozen=True, kw_only=True)
 class Written:
-    """Files of one precision."""
+    """Cache files of one precision."""
 
     precision: Precision
-    seconds: float  # to write one, the median
+    seconds: float  # to write one file, the median
     num_bytes: int
 
 
@@ -65,8 +65,8 @@ def count_tokens(sentences: Sentences) -> int:
 def write_files(
     embedder: Embedder, sentences: Sentences, folder: Path, repeats: int
 ) -> list[Written]:
-    """Write files of either precision, by turns; the last ones stay."""
-    embedder.embed(sentences[:100], layers="all")  # threads start, tokens' vectors are kept
+    """Write files of both precisions, in turns; the last ones are kept."""
+    embedder.embed(sentences[:100], layers="all")  # warm up: start threads, fill the token cache
     seconds: dict[Precision, list[float]] = {each: [] for each in VECTORS}
     for _ in range(repeats):
         for precision, times in seconds.items():
@@ -104,7 +104,7 @@ def open_files(embedder: Embedder, sentences: Sentences, folder: Path) -> dict[s
 
 
 def draw_batches(sentences: Sentences, *, num_sentences: int) -> list[Sentences]:
-    """Shuffle batches of like length, as the training of a task does."""
+    """Shuffle batches of similar length, as task training does."""
     draw = random.Random(0)
     ordered = sorted(draw.sample(sentences, len(sentences)), key=len)
     starts = list(range(0, len(ordered), num_sentences))

@@ -1,4 +1,4 @@
-"""What the numbers were measured on, and the most that this machine can do."""
+"""Describe the machine, and measure its peak speed."""
 
 import os
 import time
@@ -15,7 +15,7 @@ _SIDE = 2048
 
 
 def describe_machine() -> dict[str, str]:
-    """Return what a reader of the table must know."""
+    """Return what a reader of the table needs to know."""
     name, flags = read_cpu(Path("/proc/cpuinfo"))
     found = [flag for flag in flags if flag.startswith(_EXTENSIONS[-1]) or flag in _EXTENSIONS]
     return {
@@ -29,7 +29,7 @@ def describe_machine() -> dict[str, str]:
 
 
 def read_cpu(path: Path) -> tuple[str, list[str]]:
-    """Return the name and the flags of the first CPU."""
+    """Return the name and flags of the first CPU."""
     if not path.exists():
         return "unknown", []
     values: dict[str, str] = {}
@@ -52,7 +52,7 @@ def native_gemm_gflops() -> float | None:
 
 
 class GemmLimit:
-    """The fastest large f32 product seen in this run; look again now and then."""
+    """The fastest large f32 product measured in this run; measured repeatedly."""
 
     def __init__(self) -> None:
         self._left = torch.randn(_SIDE, _SIDE)

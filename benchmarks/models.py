@@ -1,4 +1,4 @@
-"""The models that are measured, with random weights, and how much work they are."""
+"""The benchmarked models, with random weights, and the number of operations they need."""
 
 from collections.abc import Iterable
 
@@ -20,12 +20,12 @@ CONFIGS = {
 
 
 def count_steps(sentences: Iterable[list[str]]) -> int:
-    """Count tokens and markers: the LSTMs read both."""
+    """Count tokens and markers, since the LSTMs read both."""
     return sum(len(sentence) + NUM_MARKERS for sentence in sentences)
 
 
 def lstm_flops(config: ModelConfig, num_steps: int) -> int:
-    """Count the products of the LSTMs; a multiplication and its addition are two."""
+    """Count the operations of the LSTMs; a multiply-add counts as two."""
     lstm = config.lstm
     gates = 2 * 4 * lstm.cell_dim * (lstm.output_dim + lstm.output_dim)
     projection = 2 * lstm.cell_dim * lstm.output_dim

@@ -1,4 +1,4 @@
-"""Task LSTMs over padded sentences against torch's over packed ones: a training step, on a CPU.
+"""Compare task LSTMs over padded sentences with torch's over packed ones: a CPU training step.
 
     python -m benchmarks.padded_lstm [--repeats 15]
 
@@ -14,7 +14,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from benchmarks.timing import Contestant, take_turns
 from elmore.tasks.networks.encoders import BiLSTM
 
-# What reads it: width of the input, of a direction, sentences, tokens of the longest.
+# Name: input width, width of a direction, sentences, tokens of the longest sentence.
 SHAPES = {
     "names": (178, 100, 32, 15),
     "names with ELMo": (690, 100, 32, 15),
@@ -29,7 +29,7 @@ def compare(shape: tuple[int, int, int, int], *, repeats: int) -> tuple[float, f
     padded = BiLSTM(input_dim=input_dim, hidden_dim=hidden_dim)
     packed = nn.LSTM(input_dim, hidden_dim, batch_first=True, bidirectional=True)
     x = torch.randn(num_sentences, num_tokens, input_dim, requires_grad=True)
-    # Batches are of like length: the shortest sentence is a seventh shorter than the longest.
+    # Lengths in a batch are similar: the shortest sentence is a seventh shorter than the longest.
     lengths = torch.linspace(num_tokens, 6 * num_tokens // 7, num_sentences).long()
 
     def read_packed() -> Tensor:

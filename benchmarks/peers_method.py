@@ -20,11 +20,11 @@ from elmore.model.lstm import ProjectedLSTM
 from elmore.model.token_encoder import CharacterCNN, Highway, TokenEncoder
 from elmore.text.batches import Speller
 
-NO_TOKEN = 0  # stands where a sentence has ended; every other id is one above elmore's
+NO_TOKEN = 0  # padding after the end of a sentence; every other id is elmore's plus one
 
 
 class PeersMethod(nn.Module):
-    """A biLM of its own, equal to the given one when made."""
+    """A separate biLM, initialized with the weights of the given one."""
 
     def __init__(self, bilm: BiLM) -> None:
         super().__init__()
@@ -40,7 +40,7 @@ class PeersMethod(nn.Module):
         return self.contextualize(self.token_encoder(char_ids), lengths)
 
     def contextualize(self, tokens: Tensor, lengths: Tensor) -> Tensor:
-        """Run the LSTMs over (B, T, D); rows are sorted by length, and put back at the end."""
+        """Run the LSTMs over (B, T, D); rows are sorted by length, and reordered at the end."""
         order = torch.argsort(lengths, descending=True, stable=True)
         sorted_lengths = lengths[order].tolist()
         forward_lm = backward_lm = tokens[order]
@@ -56,7 +56,7 @@ class PeersMethod(nn.Module):
 
 
 class PeersTokenEncoder(nn.Module):
-    """Convolution over characters, highway layers and projection, for each token anew."""
+    """Character convolution, highway layers and projection, repeated for every token."""
 
     def __init__(self, encoder: TokenEncoder) -> None:
         super().__init__()
@@ -77,7 +77,7 @@ class PeersTokenEncoder(nn.Module):
 
 
 class PeersCharacterCNN(nn.Module):
-    """One `conv1d` a width, along all the characters that a token may have."""
+    """One `conv1d` per filter width, over the maximum number of characters."""
 
     def __init__(self, cnn: CharacterCNN) -> None:
         super().__init__()
@@ -101,7 +101,7 @@ class PeersCharacterCNN(nn.Module):
 
 
 class PeersHighway(nn.Module):
-    """Transform and gate by one product of twice the width."""
+    """Compute transform and gate with one product of twice the width."""
 
     def __init__(self, highway: Highway) -> None:
         super().__init__()
@@ -116,7 +116,7 @@ class PeersHighway(nn.Module):
 
 
 class PeersLSTM(nn.Module):
-    """One layer of one direction, a step at a time."""
+    """One layer of one direction, step by step."""
 
     def __init__(self, lstm: ProjectedLSTM, *, reads_backward: bool = False) -> None:
         super().__init__()
@@ -167,7 +167,7 @@ class PeersLSTM(nn.Module):
 
 
 def pad_sentences(sentences: Sequence[Sequence[str]], speller: Speller) -> tuple[Tensor, Tensor]:
-    """Spell every token of every sentence, markers around each; return (B, T, C) and (B,)."""
+    """Spell every token of every sentence, with markers; return (B, T, C) ids and (B,) lengths."""
     alphabet = speller.alphabet
     assert alphabet is not None
     rows = [

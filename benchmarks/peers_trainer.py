@@ -52,7 +52,7 @@ class PeersTrainer:
             lstm.reads_backward = False  # a window has each direction in its reading order
 
     def step(self, window: PlainWindow, negatives: PlainNegatives) -> float:
-        """Take one step; return the loss per prediction before it, the mean of both directions."""
+        """Run one step; return the loss per prediction before it, averaged over both directions."""
         loss = self.loss(window, negatives)
         loss.backward()
         clip_gradients(self.weights, max_norm=self.max_gradient_norm)

@@ -21,7 +21,7 @@ State = list[tuple[Tensor, Tensor]]  # a layer each: (1, B, D) and (1, B, H)
 
 
 class PlainNetwork(nn.Module):
-    """A biLM of its own, equal to the given one when made."""
+    """A separate biLM, initialized with the weights of the given one."""
 
     def __init__(self, bilm: BiLM, *, dropout: float = 0.0) -> None:
         super().__init__()
@@ -33,7 +33,7 @@ class PlainNetwork(nn.Module):
 
     @torch.no_grad()
     def copy_to(self, bilm: BiLM) -> None:
-        """Give an elmore biLM of the same shape the weights that are here now."""
+        """Copy the weights to an elmore biLM of the same shape."""
         self.token_encoder.copy_to(bilm.token_encoder)
         for direction, lstms in zip(
             (self.forward_lm, self.backward_lm), bilm.directions, strict=True
@@ -42,7 +42,7 @@ class PlainNetwork(nn.Module):
 
 
 class PlainTokenEncoder(nn.Module):
-    """Convolution over characters, highway layers and projection."""
+    """Character convolution, highway layers and projection."""
 
     def __init__(self, encoder: TokenEncoder) -> None:
         super().__init__()
@@ -56,7 +56,7 @@ class PlainTokenEncoder(nn.Module):
             for width, filters in zip(cnn.widths, cnn.filters, strict=True)
         )
         dim = encoder.projection.in_features
-        # The transform and the gate by one product of twice the width.
+        # Transform and gate are one product of twice the width.
         self.highways = nn.ModuleList(nn.Linear(dim, 2 * dim) for _ in encoder.highways)
         self.projection = nn.Linear(dim, encoder.projection.out_features)
         self._copy_from(encoder)
@@ -76,7 +76,7 @@ class PlainTokenEncoder(nn.Module):
         assert isinstance(cnn, CharacterCNN)
         self.embedding.weight.copy_(cnn.embedding.weight)
         for convolve, filters in zip(self.convolutions, cnn.filters, strict=True):
-            # elmore keeps a filter as one row, character after character.
+            # elmore stores a filter as one row, character by character.
             convolve.weight.copy_(filters.weight.unflatten(1, (convolve.kernel_size[0], -1)).mT)
             convolve.bias.copy_(filters.bias)
         for highway, source in zip(self.highways, encoder.highways, strict=True):
@@ -143,7 +143,7 @@ def _copy_lstm(lstm: ProjectedLSTM) -> nn.LSTM:
     layer.weight_hh_l0.copy_(lstm.state_weight)
     layer.weight_hr_l0.copy_(lstm.projection_weight)
     layer.bias_ih_l0.copy_(lstm.bias)
-    # Of torch's two biases one is trained; trained both, they would learn at twice the rate.
+    # torch has two biases; training both would double their learning rate, so one is fixed.
     layer.bias_hh_l0.zero_().chunk(4)[1].fill_(lstm.forget_bias)
     layer.bias_hh_l0.requires_grad_(False)
     return layer

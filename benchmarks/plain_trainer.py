@@ -22,7 +22,7 @@ from elmore.model.word_softmax import WordSoftmax
 
 
 class Method(StrEnum):
-    """How weights follow their gradients."""
+    """The optimizer."""
 
     ADAGRAD = "adagrad"
     ADAMW = "adamw"
@@ -44,13 +44,13 @@ class PlainWindow:
 
     @property
     def num_predictions(self) -> int:
-        """How many words each direction predicts."""
+        """The number of words that each direction predicts."""
         return int(self.has_target.sum())
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PlainNegatives:
-    """Wrong words to compare with, drawn elsewhere; all distinct."""
+    """Distinct negative samples, drawn by elmore's trainer."""
 
     words: Tensor  # (S,) int64
     log_expected: Tensor  # (S,) log of how often each was expected, less that of how often it came
@@ -79,13 +79,13 @@ class PlainSoftmax(nn.Module):
 
     @torch.no_grad()
     def copy_to(self, softmax: WordSoftmax) -> None:
-        """Give an elmore softmax the weights that are here now."""
+        """Copy the weights to an elmore softmax."""
         softmax.weight.copy_(self.weight)
         softmax.bias.copy_(self.bias.squeeze(1))
 
 
 class PlainTrainer:
-    """A biLM and its softmax, trained window after window with the state carried on."""
+    """A biLM and its softmax, trained window by window with carried state."""
 
     def __init__(
         self,
@@ -113,7 +113,7 @@ class PlainTrainer:
     def step(
         self, window: PlainWindow, negatives: PlainNegatives, *, learning_rate: float | None = None
     ) -> float:
-        """Take one step; return the loss per prediction before it, the mean of both directions."""
+        """Run one step; return the loss per prediction before it, averaged over both directions."""
         loss = self.loss(window, negatives)
         loss.backward()
         clip_gradients(self.weights, max_norm=self.max_gradient_norm)
@@ -136,7 +136,7 @@ class PlainTrainer:
         return (losses[0] + losses[1]) / 2 / window.num_rows
 
     def copy_to(self, bilm: BiLM, softmax: WordSoftmax) -> None:
-        """Give an elmore biLM and softmax the weights that are here now."""
+        """Copy the weights to an elmore biLM and softmax."""
         self.network.copy_to(bilm)
         self.softmax.copy_to(softmax)
 
@@ -149,7 +149,7 @@ def make_optimizers(
     learning_rate: float,
     weight_decay: float,
 ) -> list[torch.optim.Optimizer]:
-    """Make torch's own optimizers; its AdamW takes no sparse gradients, so SparseAdam does."""
+    """Make torch's optimizers; AdamW takes no sparse gradients, so SparseAdam handles those."""
     if method is Method.ADAGRAD:
         weights = [*dense, *sparse]
         return [torch.optim.Adagrad(weights, lr=learning_rate, initial_accumulator_value=1.0)]
@@ -166,11 +166,11 @@ def make_optimizers(
 
 
 def take_step(optimizers: list[torch.optim.Optimizer], *, learning_rate: float | None) -> None:
-    """Change the weights, at another rate from now on if one is given, and forget the gradients."""
+    """Update the weights, with a new learning rate if given, and clear the gradients."""
     for optimizer in optimizers:
         for group in optimizer.param_groups if learning_rate is not None else ():
             group["lr"] = learning_rate
-        # Torch warns of unchecked sparse tensors, its own too, until somebody says they are wanted.
+        # torch warns about unchecked sparse tensors, even its own, unless checks are turned off.
         with torch.sparse.check_sparse_tensor_invariants(enable=False):
             optimizer.step()
         optimizer.zero_grad(set_to_none=True)
@@ -178,7 +178,7 @@ def take_step(optimizers: list[torch.optim.Optimizer], *, learning_rate: float |
 
 @torch.no_grad()
 def clip_gradients(weights: Iterable[Tensor], *, max_norm: float) -> None:
-    """Shorten all gradients together to a norm; torch's own function takes no sparse ones."""
+    """Clip the global gradient norm; torch's own function does not take sparse gradients."""
     values = []
     for weight in weights:
         if weight.grad is not None and weight.grad.is_sparse:

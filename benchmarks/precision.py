@@ -1,11 +1,11 @@
-"""What do bf16 and int8 save, and what do they cost? Memory of a loaded model, and how far off.
+"""Measure the memory that bf16 and int8 save, and the error they cause.
 
     python -m benchmarks.precision [--model FOLDER] [--text FILE] [--tokens 1000]
 
-Without a model: random weights of the original size. Each precision is loaded in a process of its
-own; memory is what the process has beyond what it had with torch imported. Errors are against f32,
-over all layers but the first: the largest difference, the length of the difference against that of
-the vector (the mean over tokens), and the smallest cosine. Prints a Markdown table.
+The default model has random weights and the original size. Each precision is loaded in a separate
+process; memory is what the process uses beyond importing torch. Errors are relative to f32, over
+all layers except the first: the largest difference, the relative length of the difference (mean
+over tokens), and the smallest cosine. Prints a Markdown table.
 """
 
 import argparse

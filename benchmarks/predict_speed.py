@@ -1,4 +1,4 @@
-"""How many tokens a second a trained task reads, biLM and all.
+"""Measure how many tokens per second a trained task processes, including the biLM.
 
     python -m benchmarks.predict_speed TASK DATA [--repeats 5]
 

@@ -1,17 +1,17 @@
-"""Does elmore's trainer learn what plain PyTorch learns, and how soon? Perplexity as training goes.
+"""Compare learning curves of elmore's trainer and plain PyTorch: held-out perplexity by tokens.
 
     python -m benchmarks.pretraining_curves CORPUS OUT [--config small] [--tokens 2000000]
         [--only elmore-adagrad plain-adagrad elmore-adamw] [--every 100] [--plot curves.png]
 
-CORPUS is a prepared one (`elmore prepare`). Every run starts from the same weights and reads the
-same windows; held-out perplexity is by all words, on the same text, with state carried within a
-document. Seconds are those of training, with the reading of windows and without measuring. A run is
-kept in OUT/NAME.json; one that was finished is not run again, so runs may be started one by one,
-and the last command draws them all. Prints a Markdown table; the plot needs matplotlib.
+CORPUS is a prepared corpus (`elmore prepare`). Every run starts from the same weights and reads the
+same windows; held-out perplexity uses the full softmax, the same text, and state carried within a
+document. Seconds include training and reading windows, but not measuring. A run is stored in
+OUT/NAME.json; finished runs are not repeated, so runs may be started one by one, and the last
+command draws them all. Prints a Markdown table; the plot needs matplotlib.
 
-Plain PyTorch's LSTM cannot bound its cells and outputs as bilm-tf and elmore do, and the bounds of
-elmore do bind while the first steps are large. `--only elmore-unbounded` trains without them: the
-same function as the plain trainer, apart from which numbers dropout drops.
+Plain PyTorch's LSTM cannot clip its cells and outputs as bilm-tf and elmore do, and elmore does
+clip while the first steps are large. `--only elmore-unbounded` trains without clipping: the same
+function as the plain trainer, apart from the random numbers of dropout.
 """
 
 import argparse
@@ -36,13 +36,13 @@ ADAMW = (
     "optimizer.warmup_steps=100",
     "optimizer.final_share=0.1",
 )
-# Plain PyTorch has no bounds on cells and outputs; so far away, elmore's never bind.
+# Plain PyTorch does not clip cells and outputs; with limits this large, elmore never does either.
 UNBOUNDED = ("model.lstm.cell_clip=1e9", "model.lstm.output_clip=1e9")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Kind:
-    """What takes the steps, and what it changes in the settings."""
+    """A trainer, and its changes to the settings."""
 
     make: type[ElmoreRun | PlainRun]
     uses_adamw: bool = False
@@ -60,7 +60,7 @@ RUNS = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Point:
-    """Where a run stood when it was measured."""
+    """One measurement of a run."""
 
     step: int
     tokens: int  # predicted, in one direction
@@ -119,7 +119,7 @@ def open_case(name: str, arguments: argparse.Namespace) -> Case:
 
 
 def is_finished(curve: dict[str, Any], case: Case, path: Path) -> bool:
-    """Tell whether a run came to its end; refuse one of other settings or another corpus."""
+    """Return whether a run is finished; raise an error if its settings or corpus differ."""
     is_same = curve["settings"] == case.settings.to_json()
     if curve["is_finished"] and not (is_same and curve["corpus"] == case.corpus.fingerprint):
         raise SystemExit(
@@ -129,7 +129,7 @@ def is_finished(curve: dict[str, Any], case: Case, path: Path) -> bool:
 
 
 def train(name: str, case: Case, arguments: argparse.Namespace, path: Path) -> None:
-    """Run to the end; what has been measured so far is in the file."""
+    """Run to the end; measurements so far are in the file."""
     if arguments.threads:
         torch.set_num_threads(arguments.threads)
     documents = sample_documents(case.corpus.heldout, max_tokens=arguments.heldout_tokens)
@@ -161,7 +161,7 @@ def train(name: str, case: Case, arguments: argparse.Namespace, path: Path) -> N
 def train_and_measure(
     run: ElmoreRun | PlainRun, documents: list[Document], *, num_steps: int, every: int
 ):
-    """Yield a point at the start, every so many steps, and at the end."""
+    """Yield a point at the start, at regular steps and at the end."""
     tokens, seconds = 0, 0.0
     losses: list[tuple[float, int]] = []
     for step in range(num_steps + 1):
@@ -214,7 +214,7 @@ def print_table(curves: list[dict[str, Any]]) -> None:
 
 
 def find_seconds(points: list[dict[str, Any]], perplexity: float | None) -> float | None:
-    """Return when a curve first came down to a perplexity; None if it never did."""
+    """Return when a curve first reached a perplexity, or None."""
     if perplexity is None:
         return None
     return next((p["seconds"] for p in points if p["perplexity"] <= perplexity), None)

@@ -1,4 +1,4 @@
-"""What the benchmarks of pretraining share: a corpus, settings, and how each method takes steps.
+"""Shared by the pretraining benchmarks: a corpus, settings and the trainers.
 
 All methods start from the same weights, read the same windows and compare with the same negatives.
 """
@@ -51,9 +51,11 @@ class Case:
         return Trainer(self.settings, self.corpus, *self.make_parts(), group=group)
 
     def lasting(self, num_tokens: int) -> "Case":
-        """Return the case with as many steps as predict about so many tokens."""
+        """Return the case with enough steps to predict about this many tokens."""
         training, part = self.settings.training, self.corpus.train
-        share = 1 - part.num_sentences / part.num_symbols  # no token follows a sentence's last one
+        share = (
+            1 - part.num_sentences / part.num_symbols
+        )  # the last token of a sentence has no target
         num_steps = max(1, round(num_tokens / (training.rows * training.window * share)))
         training = replace(training, num_epochs=1e9, max_steps=num_steps)
         return replace(self, settings=replace(self.settings, training=training))
@@ -79,7 +81,7 @@ class Windows:
         self.sampler = sampler
 
     def read(self, step: int) -> tuple[PlainWindow, PlainNegatives]:
-        """Return what is read and compared with at a step, counted from 0."""
+        """Return the inputs and negatives of a step, counted from 0."""
         window = self.streams.read(step)
         char_ids = self.speller.spell(window.tokens, with_markers=True).char_ids
         assert char_ids is not None
@@ -98,7 +100,7 @@ class Windows:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Step:
-    """What a step gave."""
+    """The result of a step."""
 
     num_predictions: int  # of one direction
     loss: float  # per prediction, the mean of both directions
@@ -112,13 +114,13 @@ class ElmoreRun:
         self.trainer = case.make_trainer(Group(device=torch.device("cpu")))
 
     def step(self) -> Step:
-        """Read a window and take a step."""
+        """Read a window and run a step."""
         result = self.trainer.step([])
         loss = result.total_loss / (2 * max(result.num_predictions, 1))
         return Step(num_predictions=result.num_predictions, loss=loss)
 
     def measure(self, documents: list[Document]) -> LossTotals:
-        """Measure held-out text by all words, state carried within a document."""
+        """Measure held-out text with the full softmax and state carried within a document."""
         elmo, softmax = self.trainer.elmo, self.trainer.softmax
         elmo.eval()
         totals = measure_losses(elmo, softmax, self.corpus.vocabulary, documents=documents)
@@ -146,12 +148,12 @@ class PlainRun:
         self.settings = settings
         self.num_steps = count_steps(case.settings, self.windows.streams)
         self._num_done = 0
-        # Measured without bounds on cells and outputs, for it was trained without them.
+        # Measured without clipping of cells and outputs, since it was trained without.
         unbounded = replace(elmo.config.lstm, cell_clip=None, output_clip=None)
         self._elmo = new_model(replace(elmo.config, lstm=unbounded), seed=0)
 
     def step(self) -> Step:
-        """Read a window and take a step."""
+        """Read a window and run a step."""
         window, negatives = self.windows.read(self._num_done)
         rate = find_learning_rate(self.settings, self._num_done, num_steps=self.num_steps)
         loss = self.trainer.step(window, negatives, learning_rate=rate)
@@ -159,7 +161,7 @@ class PlainRun:
         return Step(num_predictions=window.num_predictions, loss=loss)
 
     def measure(self, documents: list[Document]) -> LossTotals:
-        """Measure held-out text by elmore's own measure, on a copy of the weights."""
+        """Measure held-out text with elmore, on a copy of the weights."""
         self.trainer.copy_to(self._elmo.bilm, self._softmax)
         return measure_losses(
             self._elmo, self._softmax, self.corpus.vocabulary, documents=documents
@@ -167,7 +169,7 @@ class PlainRun:
 
 
 def find_learning_rate(settings: OptimizerSettings, step: int, *, num_steps: int) -> float:
-    """Return the rate of a step counted from 0: up in a straight line, then down to a share."""
+    """Return the learning rate of a step counted from 0: linear warm-up, then linear decay."""
     warmup_steps = min(settings.warmup_steps, num_steps // 4)
     if step < warmup_steps:
         return settings.learning_rate * (step + 1) / warmup_steps

@@ -1,11 +1,11 @@
-"""Draw held-out perplexity against tokens and against seconds, a line a run."""
+"""Draw held-out perplexity against tokens, one line per run."""
 
 from pathlib import Path
 from typing import Any
 
 from benchmarks.growth import STYLE, import_matplotlib, shorten
 
-# The plain trainer is dashed, so that two lines on top of each other both show.
+# The plain trainer is dashed, so that overlapping lines can be seen.
 LOOKS = {
     "elmore-adagrad": ("elmore, Adagrad", "#1f5fa8", "-"),
     "plain-adagrad": ("plain PyTorch, Adagrad", "#e0902f", "--"),

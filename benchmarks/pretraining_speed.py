@@ -1,14 +1,14 @@
-"""How fast does elmore train, against the peers' method and plain PyTorch, and where does time go?
+"""Measure training speed compared with the peers' method and plain PyTorch, and where time goes.
 
     python -m benchmarks.pretraining_speed CORPUS [--parts steps run processes] [--json PATH]
 
-CORPUS is a prepared one (`elmore prepare`). Prints Markdown tables.
+CORPUS is a prepared corpus (`elmore prepare`). Prints Markdown tables.
 
-- steps: a training step of `small` and `original` by three methods, by turns in this process, on
-  the same windows and with the same negatives; medians. Elmore's step reads and spells its window
-  too, the others are given theirs. What the peers do is said in `benchmarks/peers_trainer.py`.
-- run: whole runs of `tiny`, `small` and `original`, with a clock at every stage.
-- processes: one process with all cores, and two that share them, started by torchrun by turns.
+- steps: a training step of `small` and `original` by three methods, in turns in this process, on
+  the same windows and with the same negatives; medians. elmore's step includes reading and spelling
+  its window; the others are given theirs. See `benchmarks/peers_trainer.py` for the peers' method.
+- run: whole runs of `tiny`, `small` and `original`, with every stage timed.
+- processes: one process with all cores, and two that share them, started by torchrun in turns.
 """
 
 import argparse
@@ -37,7 +37,7 @@ from elmore.lm.metrics import RunObserver
 from elmore.lm.run import Run, set_threads
 
 ELMORE, PLAIN, PEERS = "elmore", "plain PyTorch", "peers' method"
-# Stages of a run that are not the step itself; the first two come and go by the clock.
+# Stages of a run other than the step itself; the first two happen at intervals of time.
 MEASURING, SAVING = "held-out perplexity", "checkpoints"
 STEP, REST = "the step: network, softmax, optimizer", "metrics and bookkeeping"
 
@@ -93,7 +93,7 @@ def compare_steps(arguments: argparse.Namespace) -> Rows:
     """Time single steps of three methods."""
     rows: Rows = []
     for model in arguments.models:
-        if model == "tiny":  # of no use but to try things with
+        if model == "tiny":  # too small for its speed to matter
             continue
         case = open_case(arguments, model)
         windows = Windows(case)
@@ -137,7 +137,7 @@ def _recipe(case: Case) -> dict[str, Any]:
 def _contestant(
     name: str, windows: Windows, step: Callable[[PlainWindow, PlainNegatives], float]
 ) -> Contestant:
-    """Let a trainer take steps on the windows from the first on, each read before its time."""
+    """Run steps of a trainer on consecutive windows, read before the clock starts."""
     following: list[tuple[PlainWindow, PlainNegatives]] = []
     numbers = iter(range(sys.maxsize))
     return Contestant(
@@ -148,7 +148,7 @@ def _contestant(
 
 
 def time_runs(arguments: argparse.Namespace) -> Rows:
-    """Run the whole trainer on the corpus, and see what its stages take."""
+    """Run the whole trainer on the corpus, and time its stages."""
     rows: Rows = []
     tokens = dict(zip(("tiny", "small", "original"), arguments.run_tokens, strict=True))
     for model in arguments.models:
@@ -183,7 +183,7 @@ def time_runs(arguments: argparse.Namespace) -> Rows:
 
 
 def run_with_clock(case: Case, folder: Path) -> tuple[StageClock, int]:
-    """Train in a folder; return what each stage took, and how many tokens were predicted."""
+    """Train in a folder; return the time of each stage and the number of tokens predicted."""
     group = Group(device=torch.device("cpu"))
     run = Run(case.settings, case.corpus, folder, group=group, observer=RunObserver())
     run.begin(restart=True)
@@ -196,12 +196,12 @@ def run_with_clock(case: Case, folder: Path) -> tuple[StageClock, int]:
     run._measure = clock.wrap(MEASURING, run._measure)  # type: ignore[method-assign]
     run.save = clock.wrap(SAVING, run.save)  # type: ignore[method-assign]
     clock.wrap(REST, run.train)()
-    clock.seconds.pop("the rest", None)  # from the clock's making to the run's beginning
+    clock.seconds.pop("the rest", None)  # from the creation of the clock to the start of the run
     return clock, run.progress.tokens
 
 
 def compare_processes(arguments: argparse.Namespace) -> Rows:
-    """Time one process and two, each with its own start, by turns."""
+    """Time one process and two processes, in turns."""
     results: dict[int, list[dict[str, float]]] = {1: [], 2: []}
     for turn in range(arguments.repeats):
         for number in (1, 2) if turn % 2 == 0 else (2, 1):
@@ -240,7 +240,7 @@ def run_worker(arguments: argparse.Namespace, num_processes: int) -> dict[str, f
 
 
 def time_worker(arguments: argparse.Namespace) -> None:
-    """Take steps as one of several processes; the first one says how long they took."""
+    """Run steps as one of several processes; the first one reports the time."""
     case = open_case(arguments, arguments.process_model)
     group = Group(device=torch.device("cpu"))
     set_threads(case.settings, group)
@@ -257,7 +257,7 @@ def time_worker(arguments: argparse.Namespace) -> None:
 
 
 def print_table(rows: Rows) -> None:
-    """Print what is not a list of samples."""
+    """Print all columns except lists of samples."""
     names = list(dict.fromkeys(name for row in rows for name in row if name != "seconds"))
     print()
     print(f"| {' | '.join(names)} |")
@@ -267,7 +267,7 @@ def print_table(rows: Rows) -> None:
 
 
 def format_cell(value: Any) -> str:
-    """Write a number as long as it is useful.
+    """Format a number with useful precision.
 
     >>> [format_cell(value) for value in (None, "small", 12345, 12345.6, 3.14159)]
     ['', 'small', '12,345', '12,346', '3.14']

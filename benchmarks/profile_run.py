@@ -1,4 +1,4 @@
-"""Where does embedding spend its time: in which functions, and how much of it beside arithmetic?"""
+"""Profile embedding: the time per function, and the time outside of arithmetic."""
 
 import cProfile
 import io
@@ -37,7 +37,7 @@ def profile_embedding(model: ElmoModel, sentences: Sentences) -> str:
 
 
 def shrink(config: ModelConfig) -> ModelConfig:
-    """Keep the number of layers and steps, so that what is left is Python and calls."""
+    """Shrink the widths but not the number of layers and steps: mostly Python overhead is left."""
     assert config.characters is not None
     filters = tuple((width, 1) for width, _ in config.characters.filters)
     return replace(
@@ -55,14 +55,14 @@ def time_layers(embedder: Embedder, sentences: Sentences) -> float:
 
 
 def describe_profile(profiler: cProfile.Profile) -> str:
-    """Return the share of Python's functions, and those that took longest on their own."""
+    """Return the fraction of time in Python functions, and the slowest functions."""
     text = io.StringIO()
     stats = pstats.Stats(profiler, stream=text).strip_dirs()
     own_seconds = {key: values[2] for key, values in stats.stats.items()}
     in_python = sum(seconds for key, seconds in own_seconds.items() if key[0] != _COMPILED)
     share = in_python / sum(own_seconds.values())
     stats.sort_stats("tottime").print_stats(_NUM_SHOWN)
-    # An operator between tensors is no call to cProfile, so its time is the function's around it.
+    # cProfile does not see operators between tensors, so their time counts for the caller.
     return (
         f"in bodies of Python functions, operators on tensors included: {share:.1%}\n"
         f"{text.getvalue().rstrip()}"

@@ -1,4 +1,4 @@
-"""How much of the time that a corpus takes is the network's, and where does the rest go?
+"""Measure how much of the time of embedding a corpus is the network's, and where the rest goes.
 
     python benchmarks/python_share.py TEXT [--megabytes 1] [--model FOLDER] [--out-format h5]
 
@@ -26,7 +26,7 @@ NETWORK = ("token encoder", "LSTMs")
 
 
 class StageClock:
-    """Charges each moment to the innermost stage that is running."""
+    """Attributes time to the innermost stage that is running."""
 
     def __init__(self) -> None:
         self.seconds: defaultdict[str, float] = defaultdict(float)
@@ -34,7 +34,7 @@ class StageClock:
         self._since = time.perf_counter()
 
     def wrap(self, stage: str, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Return the function with a clock around it."""
+        """Return the function, timed."""
 
         def timed(*arguments: Any, **settings: Any) -> Any:
             self._charge()

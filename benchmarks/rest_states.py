@@ -1,11 +1,11 @@
-"""From which state are single sentences predicted best: zeros, or a mean of states, and which?
+"""Compare initial states for single sentences: zeros and several means of states.
 
     python -m benchmarks.rest_states MODEL CORPUS TEXT ... [--max-tokens 20000]
 
 MODEL is a model folder with a softmax, CORPUS the prepared corpus it was trained on, TEXT any texts
-that it has not seen, of each of which sentences are taken from all over. Means are taken over the
-states at sentence ends, in the beginnings of the corpus's documents or in stretches spread over its
-tokens. Prints a Markdown table of perplexities, every sentence read by itself.
+that it was not trained on, from which sentences are sampled evenly. Means are over the states at
+sentence ends, in the beginnings of the corpus's documents or in stretches spread over its tokens.
+Prints a Markdown table of perplexities, each sentence read on its own.
 """
 
 import argparse
@@ -50,7 +50,7 @@ def scale(state: State, strength: float) -> State:
 
 
 def take_sentences(path: Path, *, max_tokens: int) -> list[list[str]]:
-    """Return sentences from all over a text, of about so many tokens."""
+    """Return sentences spread over a text, about this many tokens in all."""
     sentences = [sentence for sentence in read_sentences(path, form=guess_form(path)) if sentence]
     step = math.ceil(sum(map(len, sentences)) / max_tokens)
     return sentences[::step]

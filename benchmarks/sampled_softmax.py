@@ -25,7 +25,7 @@ class SampledSoftmax(nn.Module):
         self.is_sparse = is_sparse
         ranks = torch.arange(NUM_WORDS, dtype=torch.float64)
         shares = torch.log1p(1 / (ranks + 1)) / torch.log(ranks[-1] + 2)  # log-uniform
-        # The same negatives for every contestant and run: drawing them is not what is measured.
+        # The same negatives for every contestant and run, since sampling is not measured.
         self.negatives = torch.multinomial(shares, NUM_NEGATIVES, generator=generator)
         self.log_expected = torch.log(-torch.expm1(NUM_NEGATIVES * torch.log1p(-shares))).float()
 

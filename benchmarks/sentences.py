@@ -1,4 +1,4 @@
-"""Sentences to measure with: those of a text file, or generated ones."""
+"""Sentences for benchmarks, from a text file or generated."""
 
 import random
 from collections import Counter
@@ -14,13 +14,13 @@ _SYLLABLES = ["ka", "to", "mi", "re", "sul", "en", "dor", "ba", "phi", "on", "te
 
 
 def load_sentences(text: Path | None, *, num_tokens: int) -> Sentences:
-    """Return the beginning of a text, of at least so many tokens if it has them."""
+    """Return the beginning of a text, at least this many tokens if it has them."""
     source = generate_sentences() if text is None else read_sentences(text, form=guess_form(text))
     return take_tokens((sentence for sentence in source if sentence), num_tokens=num_tokens)
 
 
 def take_tokens(sentences: Iterator[list[str]], *, num_tokens: int) -> Sentences:
-    """Take whole sentences until they have so many tokens."""
+    """Take whole sentences until they have this many tokens."""
     taken: Sentences = []
     num_taken = 0
     for sentence in sentences:
@@ -52,7 +52,7 @@ def _spell_rank(rank: int) -> str:
 
 
 def choose_window(sentences: Sentences, *, num_sentences: int, mean_tokens: int) -> Sentences:
-    """Return the consecutive sentences whose mean length comes closest to what is wanted."""
+    """Return the consecutive sentences whose mean length is closest to the given one."""
     ends = [0, *accumulate(len(sentence) for sentence in sentences)]
     starts = range(max(1, len(sentences) - num_sentences + 1))
 

@@ -1,12 +1,12 @@
-"""What does it cost to store a model in half precision? Its vectors, its perplexity, its files.
+"""Measure the effect of storing a model in half precision on vectors, perplexity and file size.
 
     python -m benchmarks.stored_precision MODEL TEXT [--max-tokens 20000]
 
-MODEL is a model folder with a softmax, TEXT any text that it has not seen, up to the sentence with
-which there are so many tokens. The model is stored as f32, f16 and bf16, and read back. Vectors,
-of sentences on their own, are compared with those of f32: the length of the difference against
-that of the vector, the largest and the mean over tokens, and the smallest cosine. Perplexity is
-what `elmore evaluate` measures. Prints two Markdown tables.
+MODEL is a model folder with a softmax, TEXT any text that it was not trained on, of which the first
+`--max-tokens` are used. The model is stored as f32, f16 and bf16, and read back. Vectors of single
+sentences are compared with those of f32: the relative length of the difference, its maximum and
+mean over tokens, and the smallest cosine. Perplexity is measured as by `elmore evaluate`. Prints
+two Markdown tables.
 """
 
 import argparse
@@ -26,7 +26,7 @@ from elmore.weights.elmo_model import ElmoModel
 from elmore.weights.model_folder import STORES, WEIGHTS, find_store
 from elmore.weights.softmax_file import WEIGHTS as SOFTMAX_WEIGHTS
 
-# Sentences whose vectors are held at a time.
+# Sentences whose vectors are in memory at once.
 CHUNK = 100
 
 Document = list[list[str]]
@@ -34,7 +34,7 @@ Document = list[list[str]]
 
 @dataclass(frozen=True, kw_only=True)
 class LayerError:
-    """How far a layer's vectors are from the exact ones."""
+    """The error of a layer's vectors."""
 
     largest: float  # of the relative differences
     mean: float

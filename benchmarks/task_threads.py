@@ -1,10 +1,10 @@
-"""Training steps of task networks with several thread settings, alone and beside a busy process.
+"""Time training steps of task networks with several thread settings, idle and on a busy machine.
 
     python -m benchmarks.task_threads [--rounds 5] [--seconds 4] [--busy 1]
 
-Each measurement is a process of its own, since OpenMP reads its settings when torch is loaded; the
-settings take turns. `--busy` processes that only compute run beside every second turn. Prints a
-Markdown table of medians: steps per second, and in brackets what of the fastest that is.
+Each measurement is a separate process, since OpenMP reads its settings when torch is loaded; the
+settings take turns. In every second turn, `--busy` other processes keep cores busy. Prints a
+Markdown table of medians: steps per second, and in parentheses the fraction of the fastest.
 """
 
 import argparse
@@ -30,7 +30,7 @@ NUM_LAYERS, LAYER_DIM, NUM_WORDS = 3, 512, 2000
 
 
 def main() -> None:
-    """Measure, or take one measurement for the process that asked for it."""
+    """Measure all settings, or in a child process, one of them."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=4.0)
@@ -77,7 +77,7 @@ def ask_child(kind: str, name: str, *, seconds: float) -> float:
 
 @contextmanager
 def busy_processes(number: int) -> Any:
-    """Run processes that only compute."""
+    """Run processes that keep a core busy."""
     processes = [
         subprocess.Popen([sys.executable, "-c", "while True: sum(range(10**6))"])
         for _ in range(number)
@@ -120,7 +120,7 @@ def measure_steps(kind: str, *, num_threads: int | None, seconds: float) -> floa
 
 
 class RandomLayers:
-    """Layers as those of a cache, without a biLM."""
+    """Random layers that look like cached ones, without a biLM."""
 
     num_layers, layer_dim = NUM_LAYERS, LAYER_DIM
 
@@ -132,7 +132,7 @@ class RandomLayers:
 
 
 def make_examples(kind: str, *, number: int = 100) -> tuple[list[Any], tuple[str, ...]]:
-    """Return examples of usual lengths, and their labels."""
+    """Return examples of typical lengths, and their labels."""
     from elmore.tasks.data.columns import TaggedSentence  # noqa: PLC0415
     from elmore.tasks.kinds.classes import ClassExample  # noqa: PLC0415
     from elmore.tasks.kinds.questions import Passage, QuestionExample  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""Time several ways of doing one thing by turns, so that the machine's noise hits all alike."""
+"""Time several methods in turns, so that noise of the machine affects all of them alike."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -8,25 +8,25 @@ from statistics import median
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Contestant:
-    """One way of doing it."""
+    """One of the methods."""
 
     name: str
     run: Callable[[], object]
     prepare: Callable[[], object] = lambda: None
-    """Comes before each run, and is not timed."""
+    """Called before each run; not timed."""
     warm_up: Callable[[], object] | None = None
-    """Comes once, before all; without it, a run does."""
+    """Called once before all runs; by default, an untimed run."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Timing:
-    """The seconds of each run of a contestant."""
+    """The time of each run of a contestant, in seconds."""
 
     seconds: list[float]
 
     @property
     def median(self) -> float:
-        """What is reported."""
+        """The reported time."""
         return median(self.seconds)
 
 
@@ -36,7 +36,7 @@ def take_turns(
     repeats: int,
     after_round: Callable[[], object] = lambda: None,
 ) -> dict[str, Timing]:
-    """Run each contestant `repeats` times, one after the other, each time another one first."""
+    """Run each contestant `repeats` times in turns, starting with a different one each time."""
     for contestant in contestants:
         contestant.prepare()
         (contestant.warm_up or contestant.run)()
@@ -48,6 +48,6 @@ def take_turns(
             started = time.perf_counter()
             result = contestant.run()
             seconds[contestant.name].append(time.perf_counter() - started)
-            del result  # freeing it is no part of the next contestant's time
+            del result  # so that freeing it does not count for the next contestant
         after_round()
     return {name: Timing(seconds=times) for name, times in seconds.items()}

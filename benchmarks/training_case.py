@@ -1,4 +1,4 @@
-"""A step of training up to the gradients, with a sampled softmax on top or with none."""
+"""A training step up to the gradients, with a sampled softmax or without."""
 
 from collections.abc import Callable, Iterator
 
@@ -15,7 +15,7 @@ from elmore.weights.elmo_model import ElmoModel
 
 
 def training(bench: Bench, *, name: str) -> Iterator[Row]:
-    """f: forward and backward, with a sampled softmax on top or with none."""
+    """f: forward and backward pass, with a sampled softmax or without."""
     model, peers = bench.model(name), bench.peers(name)
     steps = TrainingSteps(model, peers, ranks=rank_words(bench.sentences))
     model.train()
@@ -45,7 +45,7 @@ def training(bench: Bench, *, name: str) -> Iterator[Row]:
 
 
 class TrainingSteps:
-    """A step of either contestant, up to the gradients."""
+    """A step of each contestant, up to the gradients."""
 
     def __init__(self, model: ElmoModel, peers: PeersMethod, *, ranks: dict[str, int]) -> None:
         self.model = model
@@ -69,7 +69,7 @@ class TrainingSteps:
         return lambda: loss(self.model.bilm(batch).layers[-1]).backward()
 
     def forget_gradients(self) -> None:
-        """Let the next step find none."""
+        """Clear the gradients."""
         for module in (self.model, self.peers, self.sparse, self.dense):
             module.zero_grad(set_to_none=True)
 

@@ -1,17 +1,17 @@
-"""Tables that scripts write into pages, between <!-- NAME --> and <!-- end -->."""
+"""Write tables into pages, between <!-- NAME --> and <!-- end -->."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
 
 def write_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a table in Markdown, numbers to the right."""
+    """Return a Markdown table with numbers aligned to the right."""
     marks = ["---", *["---:"] * (len(header) - 1)]
     return "\n".join(f"| {' | '.join(row)} |" for row in (header, marks, *rows))
 
 
 def fill(page: str, tables: Mapping[str, str]) -> str:
-    """Put each table that a page has a place for between its marks."""
+    """Insert each table between its marks, if the page has them."""
     for name, table in tables.items():
         pattern = rf"(<!-- {re.escape(name)} -->\n).*?(<!-- end -->)"
         page = re.sub(

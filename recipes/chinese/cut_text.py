@@ -1,9 +1,9 @@
-"""Cut a segmented and tagged Chinese corpus into sentences of words, held-out articles apart.
+"""Cut a segmented and tagged Chinese corpus into sentences of words, and hold out articles.
 
     python recipes/chinese/cut_text.py 199801.txt [MORE ...] OUT
 
 A line of the corpus is a paragraph, `迈向/v  希望/n`, names in brackets, `[中国/ns  政府/n]nt`. An
-article ends at a blank line or, where paragraphs are numbered (`19980101-01-001-002/m`), where the
+article ends at a blank line or, if paragraphs are numbered (`19980101-01-001-002/m`), where the
 third part of the number changes. OUT gets train.txt and heldout.txt: one sentence per line, a
 blank line between articles.
 """
@@ -25,14 +25,14 @@ Sentences = list[list[str]]
 _TAGGED = re.compile(r"\[*(.+)/[A-Za-z]+(?:\]/?[A-Za-z]+)*")
 _NUMBER = re.compile(r"([0-9]{6,8}-[0-9]+-[0-9]+)-[0-9]+")
 _STOP = re.compile(r"[。！？]")
-# What still belongs to the sentence: more marks, and the ends of quotations and brackets.
+# Also part of the sentence: further marks, closing quotes and brackets.
 _AFTER_STOP = re.compile(r"[。！？…”’」』）》〉】]+")
 _WIDE = re.compile(r"[０-９Ａ-Ｚａ-ｚ]")
 _NARROW = {wide: wide - 0xFEE0 for wide in range(0xFF01, 0xFF5F)}
 
 
 def read_corpus(paths: Iterable[Path]) -> list[Sentences]:
-    """Return all articles, or refuse files that have none."""
+    """Return all articles; raise an error if there are none."""
     paths = list(paths)
     articles = [article for path in paths for article in read_articles(path)]
     if not articles:
@@ -91,7 +91,7 @@ def split_paragraph(words: Iterable[str]) -> Sentences:
 
 
 def narrow(word: str) -> str:
-    """Write digits and Latin letters as people type them today; other marks stay Chinese.
+    """Convert full-width digits and Latin letters to ASCII; punctuation stays Chinese.
 
     >>> [narrow(word) for word in ("１９９８年", "３．５％", "ＣＤ", "，")]
     ['1998年', '3.5%', 'CD', '，']
@@ -100,7 +100,7 @@ def narrow(word: str) -> str:
 
 
 def write_parts(articles: Iterable[Sentences], out: Path) -> tuple[int, int]:
-    """Write articles into two files and return how many each got."""
+    """Write articles to two files; return the number in each."""
     counts = [0, 0]
     with (
         (out / "train.txt").open("w", encoding="utf-8", newline="\n") as train,

@@ -1,8 +1,8 @@
-"""Collect what runs of several sizes came to, for write_page.py.
+"""Collect the results of runs of several sizes, for write_page.py.
 
     python recipes/english/compare_sizes.py OUT.json NAME=RUN,BRANCH,RESULTS ...
 
-RUN trained with a level rate; BRANCH is a copy of it whose rate then fell; RESULTS is what
+RUN trained with a constant learning rate; BRANCH is a copy of it with the decay; RESULTS is what
 measure.py wrote of BRANCH's model.
 """
 

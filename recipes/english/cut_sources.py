@@ -17,7 +17,7 @@ from recipes.english.cut_text import read_documents, read_index
 FIRST_HELDOUT_YEAR = 1880
 """Held-out books are chosen among these: the same ones as in the first edition of the model."""
 FIRST_YEAR = 1900
-"""Older books are left out: two cores read only so much, and people ask about today's words."""
+"""Older books are left out: training time is limited, and today's words matter more."""
 HELDOUT_BOOK, HELDOUT_DOCUMENT = 70, 100
 """One in this many is held out, by its position in the collection."""
 

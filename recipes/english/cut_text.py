@@ -1,8 +1,8 @@
-"""Cut the two collections the English model is trained on: held-out books and articles apart.
+"""Cut the two collections of the first English model, and hold out books and articles.
 
     python recipes/english/cut_text.py DATA OUT
 
-DATA has `lm_books` (a sentence a line, a blank line between books, `INDEX.tsv` with a line a book)
+DATA has `lm_books` (one sentence per line, a blank line between books, INDEX.tsv: a line per book)
 and `lm_enwik8` (the same, for articles). OUT gets books.txt, articles.txt and the held-out parts of
 both.
 """
@@ -13,13 +13,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 FIRST_YEAR = 1880
-"""Older books are left out: an hour reads only so much, and people ask about today's words."""
+"""Older books are left out: training time is limited, and today's words matter more."""
 HELDOUT_BOOK, HELDOUT_ARTICLE = 70, 100
-"""Every so many-th is held out, by its place among those that are taken."""
+"""One in this many is held out, counted among those that are used."""
 
 
 def read_documents(path: Path) -> Iterator[str]:
-    """Yield documents of a compressed file, each with a line feed at its end."""
+    """Yield the documents of a compressed file, each ending with a newline."""
     lines: list[str] = []
     with lzma.open(path, "rt", encoding="utf-8", newline="\n") as file:
         for line in file:
@@ -33,9 +33,9 @@ def read_documents(path: Path) -> Iterator[str]:
 
 
 def read_index(path: Path) -> list[tuple[str, int | None, int]]:
-    """Return title, year and sentences of each book that has any.
+    """Return the title, year and sentences of each book that has sentences.
 
-    Years before Christ and unknown ones are None.
+    Years BC and unknown ones are None.
     """
     rows = [line.split("\t") for line in path.read_text(encoding="utf-8").splitlines()]
     index = [(row[0], int(row[1]) if row[1].isdecimal() else None, int(row[2])) for row in rows]
@@ -43,7 +43,7 @@ def read_index(path: Path) -> list[tuple[str, int | None, int]]:
 
 
 def split(documents: Iterator[str], every: int, name: str, out: Path) -> list[int]:
-    """Write documents into two files and return the places of those held out."""
+    """Write documents to two files; return the indices of the held-out ones."""
     places = []
     with (
         (out / f"{name}.txt").open("w", encoding="utf-8", newline="\n") as train,

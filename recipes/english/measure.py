@@ -1,4 +1,4 @@
-"""Measure what the English model knows, and write it down as JSON.
+"""Evaluate the English model, and write the results as JSON.
 
     python recipes/english/measure.py MODEL DATA TEXT OUT.json [PART ...]
 
@@ -37,13 +37,13 @@ WORDS += ("mean", "fine", "court", "date", "pitch", "right")
 PARTS = ("perplexity", "tags", "senses", "words")
 TEST_SETS = ("senseval2", "senseval3", "semeval2007", "semeval2013", "semeval2015")
 TUNING_SET = "semeval2007"
-"""The set that the field chooses settings on."""
+"""The usual development set of the field."""
 LEAST_USES = 5
-"""Words used less often say nothing."""
+"""Words with fewer uses are left out."""
 
 
 class Measurement:
-    """A model, the data it is measured on, and the four things to measure."""
+    """A model, the data, and the four evaluations."""
 
     def __init__(
         self, *, model: str, data: Path, text: Path, wordnet: Path, max_tokens: int | None
@@ -57,7 +57,7 @@ class Measurement:
         self.glove = read_word_vectors(data / "glove" / "glove.6B.50d.top100k.f16.npz")
 
     def measure_perplexity(self) -> dict[str, Any]:
-        """Both directions on held-out books and articles, with and without a past."""
+        """Perplexity of both directions on held-out text, with and without carried state."""
         language_model = load_language_model(self.model)
         elmo = language_model.elmo
         ways: dict[str, dict[str, Any]] = {
@@ -100,7 +100,7 @@ class Measurement:
         return [asdict(score) for score in scores]
 
     def measure_senses(self) -> dict[str, Any]:
-        """Senses by the nearest mean of SemCor's, on five test sets and all together."""
+        """Word senses by the nearest mean in SemCor, on five test sets and all together."""
         first_senses = read_first_senses(self.wordnet)
         tests = {name: list(self.read_test(name)) for name in TEST_SETS}
         num_layers = self.embedder.num_layers
@@ -129,7 +129,7 @@ class Measurement:
         return {"mix": mixes[best], "num_targets": sizes, "f1": static | chosen}
 
     def measure_words(self) -> dict[str, Any]:
-        """For uses of ambiguous words: whether the nearest other use has the same label."""
+        """How often the nearest use of an ambiguous word has the same label."""
         semcor = list(self.read_semcor())
         tagged = list(
             chain.from_iterable(
@@ -149,7 +149,7 @@ class Measurement:
     def compare_uses(
         self, sentences: list[Sequence[str]], uses: dict[str, list[WordUse]]
     ) -> dict[str, Any]:
-        """Compare every view of the model, and two static ones, for each word."""
+        """Compare all views of the model and two static baselines for each word."""
         results = {}
         for word, places in uses.items():
             if len(places) < LEAST_USES or len({use.label for use in places}) < 2:
@@ -201,7 +201,7 @@ class Measurement:
 
 
 def read_documents(path: Path) -> list[Document]:
-    """Read documents of tokenised sentences; an empty sentence ends one."""
+    """Read documents of tokenized sentences; an empty sentence ends a document."""
     documents: list[Document] = [[]]
     for sentence in read_sentences(path, form=TextForm.RAW):
         if sentence:
@@ -218,7 +218,7 @@ def cut_document(document: Document, *, max_tokens: int) -> Document:
 
 
 def list_mixes(num_layers: int, *, num_parts: int = 4) -> list[list[float]]:
-    """Return all ways to share a weight of 1, in quarters, among the layers."""
+    """Return all layer weights that are multiples of a quarter and sum to 1."""
     ways = product(range(num_parts + 1), repeat=num_layers)
     return [[part / num_parts for part in way] for way in ways if sum(way) == num_parts]
 
@@ -273,7 +273,7 @@ def embed_around(words: WordVectors, tokens: Sequence[str], use: WordUse) -> np.
 
 
 def main() -> None:
-    """Measure the parts asked for and add them to the file."""
+    """Run the requested evaluations and add them to the file."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     for name in ("model", "data", "text", "out"):
         parser.add_argument(name, type=str if name == "model" else Path)

@@ -21,7 +21,7 @@ WAYS = {
     "rest": "each sentence from the rest state",
     "zeros": "each sentence from zeros",
 }
-# Names in results.json that are shown otherwise.
+# Display names for names in results.json.
 TITLES = {"GloVe of the words around": "GloVe of the context", "word vectors": "GloVe"}
 BLUE, ORANGE, GREEN, GREY = "#1f5fa8", "#e0902f", "#2e8b57", "#888888"
 

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Every comparison of docs/results/tasks.md: sh recipes/tasks/compare.sh DATA PARTS OUT
-# Each takes one core, so that two may run side by side. A tenth of the data is read so often that an
-# epoch has as many steps as one of all of it.
+# Each uses one core, so that two can run in parallel. A tenth of the data is repeated until an epoch
+# has as many steps as an epoch of all the data.
 set -e
 data=$1 parts=$2 out=$3
 words=$data/glove/glove.6B.50d.top100k.f16.npz

@@ -2,7 +2,7 @@
 
     python recipes/tasks/cut_data.py data parts
 
-SNLI gets names that tell the parts; OntoGUM is split as its authors split it; SQuAD, whose test is
+SNLI files are named after their parts; OntoGUM is split as its authors do; SQuAD, whose test is
 not public, is tested on questions of its development set, from all articles, and every 20th article
 of training chooses weights.
 """
@@ -21,7 +21,7 @@ MAX_TEST_QUESTIONS = 2000
 
 
 def read_splits(text: str) -> dict[str, list[str]]:
-    """Read OntoGUM's splits.md: a title a part, a document an item."""
+    """Read OntoGUM's splits.md: one title per part, one item per document."""
     splits: dict[str, list[str]] = {}
     for line in text.splitlines():
         if title := re.fullmatch(r"## (\w+)", line.strip()):
@@ -32,7 +32,7 @@ def read_splits(text: str) -> dict[str, list[str]]:
 
 
 def cut_ontogum(source: Path, out: Path) -> dict[str, int]:
-    """Copy each document to the folder of its part; return how many each has."""
+    """Copy each document to the folder of its part; return the number in each."""
     splits = read_splits((source / "splits.md").read_text(encoding="utf-8"))
     for part in ("train", "dev", "test"):
         (out / part).mkdir(parents=True, exist_ok=True)
@@ -42,13 +42,13 @@ def cut_ontogum(source: Path, out: Path) -> dict[str, int]:
 
 
 def hold_out(articles: list[Any]) -> tuple[list[Any], list[Any]]:
-    """Divide articles into those to learn from and those that choose weights."""
+    """Split articles into training and dev data."""
     train = [article for number, article in enumerate(articles) if number % DEV_ARTICLE]
     return train, cut_questions(articles[::DEV_ARTICLE], MAX_DEV_QUESTIONS)
 
 
 def cut_questions(articles: list[Any], most: int) -> list[Any]:
-    """Return the first passages of all articles alike, up to a number of questions."""
+    """Return the first passages of each article, up to a number of questions in all."""
     chosen: list[list[Any]] = [[] for _ in articles]
     deepest = max(len(article["paragraphs"]) for article in articles)
     num_questions = 0
@@ -83,7 +83,7 @@ def _read_articles(path: Path) -> list[Any]:
 
 
 def name_snli(source: Path, out: Path) -> None:
-    """Copy the tables to names that tell their parts."""
+    """Copy the tables to files named after their parts."""
     out.mkdir(parents=True, exist_ok=True)
     for name, part in (("train_18k", "train"), ("dev", "dev"), ("test", "test")):
         shutil.copy(source / f"{name}.tsv", out / f"{part}.tsv")

@@ -1,4 +1,4 @@
-"""What the most frequent label of training would score on the test, for tasks that choose one.
+"""Score the most frequent training label on the test data, for classification tasks.
 
 python recipes/tasks/majority.py data parts > docs/results/tasks/majority.json
 """
@@ -15,7 +15,7 @@ from elmore.tasks.fit.settings import load_settings
 
 
 def score_majority(kind: str, train: Path, test: Path) -> float:
-    """Return the accuracy, in percent, of always answering what is most frequent."""
+    """Return the accuracy in percent of always predicting the most frequent label."""
     task = make_task(load_settings(kind))
     (label, _), *_ = Counter(_list_labels(task.read(train))).most_common()
     labels = list(_list_labels(task.read(test)))
@@ -28,7 +28,7 @@ def _list_labels(examples: Iterable[Any]) -> Iterable[str]:
 
 
 def main() -> None:
-    """Print the scores by the names of the comparisons."""
+    """Print the scores by comparison."""
     data, parts = map(Path, sys.argv[1:])
     ewt = data / "ud_ewt"
     scores = {

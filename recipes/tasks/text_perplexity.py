@@ -1,4 +1,4 @@
-"""How strange the text of each task is to the English model: perplexity, sentence by sentence.
+"""Measure the English model's perplexity on the text of each task, sentence by sentence.
 
 python recipes/tasks/text_perplexity.py data parts > docs/results/tasks/perplexity.json
 """
@@ -15,12 +15,12 @@ from elmore.lm.perplexity import measure_losses
 from elmore.tasks.fit.model import make_task
 from elmore.tasks.fit.settings import load_settings
 
-# Of development data; perplexity then moves by few percent with more.
+# Of dev data; with more, perplexity changes by only a few percent.
 MAX_TOKENS = 15_000
 
 
 def read_sentences(kind: str, path: Path) -> Iterator[list[str]]:
-    """Yield the distinct sentences of a task's file, up to some number of tokens."""
+    """Yield the distinct sentences of a task's file, up to a number of tokens."""
     task = make_task(load_settings(kind))
     roles = chain.from_iterable(task.find_sentences([example]) for example in task.read(path))
     num_tokens = 0
@@ -32,7 +32,7 @@ def read_sentences(kind: str, path: Path) -> Iterator[list[str]]:
 
 
 def main() -> None:
-    """Print perplexities and shares of unknown words by the names of the comparisons."""
+    """Print perplexities and rates of unknown words by comparison."""
     data, parts = map(Path, sys.argv[1:])
     texts = {
         "squad": ("questions", parts / "squad" / "dev.json"),

@@ -1,8 +1,8 @@
-"""Write English sentences from a small grammar, in which a word's context tells its sense.
+"""Write English sentences from a small grammar, in which the context determines a word's sense.
 
     python recipes/tiny/make_text.py OUT [--sentences 30000] [--seed 1]
 
-OUT gets a sentence a line, its tokens separated by spaces, and a blank line between documents. The
+OUT gets one sentence per line, tokens separated by spaces, a blank line between documents. The
 same seed gives the same text everywhere. grammar.toml has the words.
 """
 
@@ -16,22 +16,22 @@ from pathlib import Path
 GRAMMAR = Path(__file__).with_name("grammar.toml")
 SENTENCES_PER_DOCUMENT = 20
 PLAIN_SHARE = 0.1
-"""Sentences that have no ambiguous word."""
+"""Fraction of sentences without an ambiguous word."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sentence:
-    """Tokens, and what is known of them; a plain sentence has no ambiguous word."""
+    """The tokens and their ambiguous word; a plain sentence has none."""
 
     tokens: list[str]
     word: str | None = None
     sense: str | None = None
     position: int | None = None  # of the word
-    clues: frozenset[str] = frozenset()  # what tells the sense, as grammar.toml has it
+    clues: frozenset[str] = frozenset()  # words that determine the sense, as in grammar.toml
 
 
 class Grammar:
-    """Choices for slots, and what can stand around each ambiguous word."""
+    """Fillers for slots, and the contexts of each ambiguous word."""
 
     def __init__(self, path: Path = GRAMMAR) -> None:
         tables = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -42,7 +42,7 @@ class Grammar:
         self.senses: dict[str, dict[str, dict[str, list[str]]]] = tables
 
     def make_sentence(self, draw: random.Random) -> Sentence:
-        """Choose a word, then a sense, so that no sense is rare; now and then none."""
+        """Choose a word, then a sense, so that no sense is rare; sometimes choose none."""
         if draw.random() < PLAIN_SHARE:
             tokens, _ = self._write(draw.choice(self.plain), "", draw)
             return Sentence(tokens=tokens)
@@ -55,7 +55,7 @@ class Grammar:
     def _draw_context(
         self, sense: dict[str, list[str]], draw: random.Random
     ) -> tuple[str, str, frozenset[str]]:
-        """Return what stands on the left and on the right, and which of that tells the sense."""
+        """Return the left and right context, and the words in it that determine the sense."""
         before, behind = draw.choice(sense["before"]), draw.choice(sense["behind"])
         if "kind" not in sense:
             return before, behind, frozenset([before, behind])
@@ -73,14 +73,14 @@ class Grammar:
         return f"{left} {kind}", right, frozenset(filter(None, clues))
 
     def _write(self, left: str, right: str, draw: random.Random) -> tuple[list[str], int]:
-        """Return the tokens of a sentence, and the place of the last one of `left`."""
+        """Return the tokens of a sentence, and the position of the last one of `left`."""
         before = self._fill(f"{draw.choice(self.around['opening'])} {left}", draw)
         behind = self._fill(f"{right} {draw.choice(self.around['closing'])} .", draw)
         before[0] = before[0][0].upper() + before[0][1:]
         return before + behind, len(before) - 1
 
     def _fill(self, text: str, draw: random.Random) -> list[str]:
-        """Return the tokens of a text, a choice in the place of each slot."""
+        """Return the tokens of a text, with a filler for each slot."""
         tokens = []
         for symbol in text.split():
             if symbol.startswith("{"):
@@ -91,7 +91,7 @@ class Grammar:
 
 
 def make_sentences(*, num_sentences: int, seed: int) -> Iterator[Sentence]:
-    """Yield sentences that depend on the seed alone."""
+    """Yield sentences that depend only on the seed."""
     grammar, draw = Grammar(), random.Random(seed)
     for _ in range(num_sentences):
         yield grammar.make_sentence(draw)

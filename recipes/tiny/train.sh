@@ -3,8 +3,8 @@
 #
 #     sh recipes/tiny/train.sh [WORK]
 #
-# A minute on one core. WORK (out/tiny) gets the text, the corpus and the run; the model's weights are
-# kept in half precision.
+# Takes a minute on one core. WORK (out/tiny) gets the text, the corpus and the run; the model's
+# weights are stored in half precision.
 set -eu
 cd "$(dirname "$0")/../.."
 work=${1:-out/tiny}

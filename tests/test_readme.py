@@ -57,6 +57,11 @@ def test_the_readmes_lead_to_each_other_on_the_first_screen():
     assert "(docs/zh/quickstart.md)" in CHINESE[:200]
 
 
+def test_the_picture_of_a_report_is_small():
+    assert "](docs/report.png)" in README
+    assert (ROOT / "docs" / "report.png").stat().st_size < 150_000
+
+
 def test_every_link_leads_somewhere():
     for path in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]:
         for target in re.findall(r"\]\(([^)#]+)[^)]*\)", path.read_text()):

@@ -16,6 +16,7 @@ import torch
 
 from elmore.config import WEIGHTS_IN_MEMORY, Precision, StatePolicy, read_precision
 from elmore.embed.layer_choice import AVERAGE, Array, LayerChoice, Layers, Output
+from elmore.embed.other_names import OTHER_METHODS, suggest_argument
 from elmore.embed.progress import show_progress
 from elmore.errors import ConfigError, ModelError
 from elmore.jobs.device import move_model, read_device
@@ -115,6 +116,11 @@ class Embedder:
         max_sentence_tokens: int = 10_000,
         precision: Precision | str = Precision.F32,
     ) -> None:
+        if not isinstance(model, ElmoModel):
+            raise ModelError(
+                f"got {model!r:.60} where a model was expected; load it with elmore.load, which "
+                "returns an embedder"
+            )
         model.require_weights()
         if state not in list(StatePolicy):
             raise ConfigError(f"state is {state!r}; choose one of: {', '.join(StatePolicy)}")
@@ -234,6 +240,7 @@ class Embedder:
         output: Output | str = Output.NUMPY,
         progress: bool = False,
         rows: int | None = None,
+        **unknown: Any,
     ) -> Any:
         """Return one (tokens, D) array per sentence, in input order.
 
@@ -248,6 +255,8 @@ class Embedder:
         Under state policy `stream`, a call is one batch, and its sentence k continues row k; with
         `rows`, the sentences are consecutive batches of that size.
         """
+        for name in unknown:
+            raise ConfigError(f"embed has no argument {name!r:.60}; {suggest_argument(name)}")
         parsed, is_single = self._parse_input(sentences, tokenized=tokenized)
         found: list[Any] = []
         windows = self._windows(
@@ -306,7 +315,7 @@ class Embedder:
         """Return the tokens that `embed` makes of a string, or of each string in a list."""
         if isinstance(text, str):
             return self._parse(text)
-        return [self._parse(sentence) for sentence in text]
+        return [self._parse(sentence) for sentence in check_sentences(text)]
 
     def score(self, sentences: str | Iterable[Sentence]) -> Any:
         """Return each sentence's log-probability per token, from both directions.
@@ -372,6 +381,11 @@ class Embedder:
         if self._source is not None:
             self._release_weights(self._source)
         return self
+
+    def __getattr__(self, name: str) -> Any:
+        """Name the method that does what another library's method of this name does."""
+        hint = f"; {OTHER_METHODS[name]}" if name in OTHER_METHODS else ""
+        raise AttributeError(f"an Embedder has no {name!r}{hint}")
 
     def __repr__(self) -> str:
         return (

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from elmore.config import VECTORS, Precision, StatePolicy, read_precision
 from elmore.embed.chunks import ChunkFolder, digest_tokens
-from elmore.embed.embedder import Embedder
+from elmore.embed.embedder import Embedder, load
 from elmore.embed.layer_choice import Layers
 from elmore.embed.vector_file import (
     DTYPES,
@@ -56,7 +56,7 @@ class JobReport:
 
 
 def embed_to_file(
-    embedder: Embedder,
+    embedder: Embedder | str | Path,
     sentences: str | Path | Iterable[GivenSentence],
     out: str | Path,
     *,
@@ -69,10 +69,10 @@ def embed_to_file(
 ) -> JobReport:
     """Embed a text file or a list of sentences into a .h5, .parquet or .npz file.
 
-    `sentences` is the path of a text file, which is read as `form` says ("raw", "wrapped",
-    "tokenized", "lines" or "conllu": docs/reference/text.md), or sentences as `embed` takes them.
-    The vector file records the line that each sentence starts on, or its position in the list, from
-    1.
+    `embedder` is what `load` returns, or the path or hub id of a model. `sentences` is the path of
+    a text file, which is read as `form` says ("raw", "wrapped", "tokenized", "lines" or "conllu":
+    docs/reference/text.md), or sentences as `embed` takes them. The vector file records the line
+    that each sentence starts on, or its position in the list, from 1.
 
     `dtype` is the format of the numbers, "f32" or "f16".
 
@@ -86,6 +86,8 @@ def embed_to_file(
     """
     out = Path(out)
     check_vector_path(out)
+    if not isinstance(embedder, Embedder):
+        embedder = load(embedder)
     # Not in the chunks: a resumed job reads its input again, so it finds the lines again.
     lines = array("q")
     given = open_input(

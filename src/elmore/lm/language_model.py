@@ -10,6 +10,8 @@ import torch
 from torch import Tensor
 
 from elmore.errors import ModelError
+from elmore.text.inputs import check_sentences
+from elmore.text.tokens import parse_sentence
 from elmore.weights.elmo_model import ElmoModel, assemble_model
 from elmore.weights.hub import fetch, upload
 from elmore.weights.loading import find_default, load_model
@@ -45,17 +47,20 @@ class LanguageModel:
         """Load a model folder or a hub id with an LM head; without a source, elmore's own model."""
         return load_language_model(source)
 
-    def score(self, sentences: Iterable[Sequence[str]]) -> "Iterator[SentenceScore]":
-        """Yield each tokenized sentence's log-probability per token, from both directions."""
+    def score(self, sentences: Iterable[str | Sequence[str]]) -> "Iterator[SentenceScore]":
+        """Yield each sentence's log-probability per token, from both directions.
+
+        A sentence is a string, which is split into tokens, or a list of tokens.
+        """
         from elmore.lm.scoring import score_sentences  # noqa: PLC0415  which imports this module
 
-        return score_sentences(self, sentences)
+        return score_sentences(self, map(parse_sentence, check_sentences(sentences)))
 
-    def fill(self, tokens: Sequence[str], *, top: int = 10) -> "list[GapFilling]":
-        """Return the words that fit best in the one gap `___` of a tokenized sentence."""
+    def fill(self, sentence: str | Sequence[str], *, top: int = 10) -> "list[GapFilling]":
+        """Return the words that fit best in the one gap `___` of a sentence."""
         from elmore.lm.scoring import fill_gap  # noqa: PLC0415
 
-        return fill_gap(self, tokens, top=top)
+        return fill_gap(self, parse_sentence(sentence), top=top)
 
     def expect(
         self, sentences: Iterable[Sequence[str]], *, top: int = 10, excluded: Sequence[str] = ()

@@ -68,10 +68,17 @@ def parse_sentence(sentence: str | Sequence[str], *, language: Language = Langua
     """Return the tokens of a sentence; a list of tokens is returned unchanged."""
     if isinstance(sentence, str):
         return split_tokens(sentence, language=language)
-    if not isinstance(sentence, Sequence) or isinstance(sentence, bytes | bytearray | memoryview):
+    if hasattr(sentence, "tolist"):  # an array of numpy, a column of pandas
+        sentence = sentence.tolist()
+    if isinstance(sentence, bytes | bytearray | memoryview):
         raise DataError(
-            f"a sentence must be a str or a list of str, got {type(sentence).__name__}; "
-            "decode bytes first, and pass sentences one at a time"
+            "a sentence must be a string or a list of tokens, got bytes "
+            f"({_shorten(sentence)}); decode it first"
+        )
+    if not isinstance(sentence, Sequence):
+        raise DataError(
+            f"a sentence must be a string or a list of tokens, got {type(sentence).__name__} "
+            f"({_shorten(sentence)}); convert it, or remove it"
         )
     if set(map(type, sentence)) <= {str}:
         return list(sentence)

@@ -1,0 +1,150 @@
+"""What users of other libraries type works, or fails with one clear sentence."""
+
+import numpy as np
+import pytest
+
+import elmore
+from tests.tiny import TRAINED_MODEL
+
+
+@pytest.fixture(scope="module")
+def embedder():
+    return elmore.load(TRAINED_MODEL)
+
+
+class Column:
+    """Like a column of pandas: no Sequence, but it can be iterated and has `tolist`."""
+
+    def __init__(self, values):
+        self.values = values
+
+    def __iter__(self):
+        return iter(self.values)
+
+    def tolist(self):
+        return list(self.values)
+
+
+class DataFrame:
+    """Like a table of pandas: iterating gives the names of its columns."""
+
+    def __iter__(self):
+        return iter(["text", "label"])
+
+
+WORDS = ["The", "bank"]
+
+
+@pytest.mark.parametrize(
+    "sentences",
+    [
+        ["The bank"],
+        [WORDS],
+        (tuple(WORDS),),
+        iter(["The bank"]),
+        (sentence for sentence in [WORDS]),
+        np.array(["The bank"]),
+        np.array([WORDS]),
+        [np.array(WORDS)],
+        [np.array(WORDS, dtype=object)],
+        Column(["The bank"]),
+        [Column(WORDS)],
+    ],
+    ids=repr,
+)
+def test_every_kind_of_collection_gives_the_same_vectors(embedder, sentences):
+    (found,) = embedder.embed(sentences)
+    assert np.array_equal(found, embedder.embed("The bank"))
+
+
+@pytest.mark.parametrize("sentences", [WORDS, tuple(WORDS), np.array(WORDS), Column(WORDS)])
+def test_one_tokenized_sentence_gives_one_array(embedder, sentences):
+    found = embedder.embed(sentences, tokenized=True)
+    assert np.array_equal(found, embedder.embed("The bank"))
+
+
+@pytest.mark.parametrize(("sentences", "shapes"), [([], []), (["", []], [(0, 48), (0, 48)])])
+def test_nothing_gives_nothing(embedder, sentences, shapes):
+    assert [vectors.shape for vectors in embedder.embed(sentences)] == shapes
+
+
+@pytest.mark.parametrize(
+    ("sentences", "complaint"),
+    [
+        (None, "got None where a list of sentences was expected"),
+        (b"The bank", "got b'The bank' where a list"),
+        ({"text": 1}, "got a dict where a list of sentences was expected; give a list, or one col"),
+        ({"a", "b"}, "got a set where"),
+        (DataFrame(), "got a DataFrame where a list of sentences was expected; give a list, or on"),
+        (3, "got 3 where"),
+        (["a", None], r"a sentence must be a string or a list of tokens, got NoneType \(None\)"),
+        ([float("nan")], r"a list of tokens, got float \(nan\); convert it, or remove it"),
+        ([b"a b"], r"got bytes \(b'a b'\); decode it first"),
+        ([[["a"]]], "token 0 of a sentence must be a str, got list"),
+        (np.array([1, 2]), "got int"),
+    ],
+)
+@pytest.mark.parametrize("method", ["embed", "sentence_vectors", "score", "tokenize"])
+def test_other_input_is_one_clear_sentence(embedder, method, sentences, complaint):
+    with pytest.raises(elmore.ElmoreError, match=complaint):
+        getattr(embedder, method)(sentences)
+
+
+@pytest.mark.parametrize(
+    ("name", "remedy"),
+    [
+        ("batch_size", "tokens_per_batch"),
+        ("show_progress_bar", "use progress=True"),
+        ("convert_to_tensor", 'use output="torch"'),
+        ("device", r"use to\(device\)"),
+        ("layer", "did you mean 'layers'"),
+        ("nonsense", "it has: layers, tokenized"),
+    ],
+)
+def test_arguments_of_other_libraries_are_explained(embedder, name, remedy):
+    with pytest.raises(elmore.ElmoreError, match=f"embed has no argument '{name}'; .*{remedy}"):
+        embedder.embed("The bank", **{name: 1})
+
+
+@pytest.mark.parametrize(
+    ("name", "remedy"),
+    [("encode", "use embed"), ("save_pretrained", "use save"), ("cuda", "use to"), ("other", "")],
+)
+def test_methods_of_other_libraries_are_explained(embedder, name, remedy):
+    with pytest.raises(AttributeError, match=f"an Embedder has no '{name}'.*{remedy}"):
+        getattr(embedder, name)
+    assert not hasattr(embedder, name)
+
+
+@pytest.mark.parametrize("model", ["path", None, 3])
+def test_an_embedder_of_anything_but_a_model_is_refused(model):
+    with pytest.raises(elmore.ElmoreError, match=r"where a model was expected; .* elmore\.load"):
+        elmore.Embedder(model)
+
+
+def test_a_device_that_is_missing_is_named():
+    with pytest.raises(elmore.ElmoreError, match="cannot compute on device 'abacus'"):
+        elmore.load(TRAINED_MODEL, device="abacus")
+    assert str(elmore.load(TRAINED_MODEL).to("cpu").device) == "cpu"
+
+
+def test_a_saved_embedder_loads_with_the_same_vectors(embedder, tmp_path):
+    embedder.save(tmp_path / "model")
+    again = elmore.load(tmp_path / "model")
+    assert np.array_equal(again.embed("The bank"), embedder.embed("The bank"))
+
+
+def test_a_language_model_splits_strings_into_tokens():
+    model = elmore.LanguageModel.load(TRAINED_MODEL)
+    (of_string,) = model.score(["the bank"])
+    (of_tokens,) = model.score([["the", "bank"]])
+    assert of_string == of_tokens
+    assert model.fill("the ___ of", top=2) == model.fill(["the", "___", "of"], top=2)
+    with pytest.raises(elmore.ElmoreError, match="got 'the bank' where a list of sentences"):
+        model.score("the bank")
+
+
+def test_a_file_is_embedded_by_the_path_of_a_model(tmp_path, embedder):
+    elmore.embed_to_file(str(TRAINED_MODEL), ["The bank"], tmp_path / "v.npz")
+    (found,) = elmore.read_vectors(tmp_path / "v.npz")
+    assert np.array_equal(found.vectors, embedder.embed("The bank"))

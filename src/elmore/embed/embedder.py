@@ -4,6 +4,7 @@ Shapes: L layers, D both directions of one layer.
 """
 
 import copy
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from enum import StrEnum
@@ -25,7 +26,7 @@ from elmore.model.state import BiLMState, RowMemory
 from elmore.read.engine import Engine
 from elmore.read.token_cache import TokenCache
 from elmore.read.windows import SentenceWindow, WindowedReading
-from elmore.settings import read_choice
+from elmore.settings import check_range, read_choice
 from elmore.text.inputs import check_sentences
 from elmore.text.language import Language
 from elmore.text.tokens import parse_sentence
@@ -122,16 +123,12 @@ class Embedder:
                 "returns an embedder"
             )
         model.require_weights()
-        if state not in list(StatePolicy):
-            raise ConfigError(f"state is {state!r}; choose one of: {', '.join(StatePolicy)}")
-        if language not in list(Language):
-            raise ConfigError(f"language is {language!r}; choose one of: {', '.join(Language)}")
-        _check_size("tokens_per_batch", tokens_per_batch, least=1)
-        _check_size("max_sentence_tokens", max_sentence_tokens, least=1)
-        _check_size("cache_size", cache_size, least=0)
+        check_range("tokens_per_batch", tokens_per_batch, 1, sys.maxsize)
+        check_range("max_sentence_tokens", max_sentence_tokens, 1, sys.maxsize)
+        check_range("cache_size", cache_size, 0, sys.maxsize)
         self.model = model.eval()
-        self.state = StatePolicy(state)
-        self.language = Language(language)
+        self.state = StatePolicy(read_choice("state", state, StatePolicy))
+        self.language = Language(read_choice("language", language, Language))
         self.layers = layers
         self.precision = read_precision("precision", precision, WEIGHTS_IN_MEMORY)
         self.choose_layers(layers)  # report an invalid choice now, not at the first sentence
@@ -374,9 +371,7 @@ class Embedder:
     def to(self, device: str | torch.device) -> Self:
         """Move to another device, in place."""
         self.model = move_model(self.load_model(), read_device(device))
-        self._bilm = freeze(self.model.bilm, precision=self.precision)
-        self._engine.reader = self._engine.cache.reader = self._bilm
-        self._engine.cache.clear()
+        self._freeze()
         self._language_model = None
         if self._source is not None:
             self._release_weights(self._source)
@@ -402,8 +397,14 @@ class Embedder:
     def clear_cache(self) -> None:
         """Clear the cached token vectors; call this after changing the model's weights."""
         if self.has_own_weights and not self.model.is_released:
-            self._bilm = freeze(self.model.bilm, precision=self.precision)
-            self._engine.reader = self._engine.cache.reader = self._bilm
+            self._freeze()
+        else:
+            self._engine.cache.clear()
+
+    def _freeze(self) -> None:
+        """Pack the model's weights again, and forget the vectors made with the old ones."""
+        self._bilm = freeze(self.model.bilm, precision=self.precision)
+        self._engine.reader = self._engine.cache.reader = self._bilm
         self._engine.cache.clear()
 
     def windows(
@@ -466,11 +467,6 @@ class Embedder:
         if listed and all(isinstance(token, str) for token in listed):
             return [self._parse(listed)], True
         return [self._parse(sentence) for sentence in listed], False
-
-
-def _check_size(name: str, size: int, *, least: int) -> None:
-    if not isinstance(size, int) or size < least:
-        raise ConfigError(f"{name} is {size!r}; give an integer of at least {least}")
 
 
 def _pool(vectors: Array, pool: Pool) -> Array:

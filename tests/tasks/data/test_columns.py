@@ -17,7 +17,7 @@ def write(folder, text, name="text"):
 
 
 def count_entities(tags):
-    """Count as IOB1 says: B- only begins what would otherwise go on."""
+    """Count as IOB1 says: B- is used only where I- would continue the span before."""
     previous = ["O", *tags[:-1]]
     return sum(
         tag != "O" and (tag[0] == "B" or before[1:] != tag[1:])
@@ -32,7 +32,7 @@ def test_sentences_come_before_the_file_has_been_read(tmp_path):
         next(sentences)
 
 
-def test_places_of_characters_in_their_words_are_dropped(tmp_path):
+def test_positions_of_characters_in_their_words_are_dropped(tmp_path):
     path = write(tmp_path, NUMBERED)
     first, second = read_columns(path, column=2, has_spans=True, is_numbered=True)
     assert first == TaggedSentence(tokens=["科", "技", "0"], tags=["O", "B-ORG.NAM", "I-ORG.NAM"])
@@ -56,7 +56,7 @@ def test_places_of_characters_in_their_words_are_dropped(tmp_path):
         ("科0\tO\n\tO\n", "line 2: .* got '' and 'O'"),
     ],
 )
-def test_tokens_and_tags_that_cannot_be_are_named(tmp_path, text, complaint):
+def test_tokens_and_tags_that_are_invalid_are_named(tmp_path, text, complaint):
     with pytest.raises(DataError, match=complaint):
         list(read_columns(write(tmp_path, text), column=2, has_spans=True, is_numbered=True))
 
@@ -123,7 +123,7 @@ def test_chinese_names_are_read_a_character_a_token(name, num_sentences):
     assert {token for token in characters if len(token) == 2} <= {"\ufffd\ufffd"}
 
 
-def test_characters_with_their_places_are_seen(tmp_path):
+def test_characters_with_their_positions_are_recognized(tmp_path):
     path = tmp_path / "x.conll"
     path.write_text("科0 O\n技1 O\n\n20 O\n" * 5)
     assert looks_numbered(path)

@@ -150,7 +150,7 @@ def test_clusters_that_are_not_read_need_not_fit(tmp_path, name, text):
         ("a.conllu", "", "has no document with words"),
     ],
 )
-def test_what_does_not_fit_is_told_by_line(tmp_path, name, text, complaint):
+def test_what_does_not_fit_is_reported_with_its_line(tmp_path, name, text, complaint):
     with pytest.raises(DataError, match=complaint):
         list(read_documents(write(tmp_path, text, name)))
 

@@ -59,7 +59,7 @@ def make(kind):
 
 
 @pytest.mark.parametrize("form", FILES)
-def test_a_format_is_told_by_its_first_lines(tmp_path, form):
+def test_a_format_is_recognized_by_its_first_lines(tmp_path, form):
     assert guess_form(write(tmp_path, FILES[form])) is form
 
 
@@ -102,7 +102,7 @@ def test_the_task_that_reads_such_a_file_is_named(tmp_path):
         assert str(refused.value).endswith(reader)
 
 
-def test_a_mistake_in_a_file_of_the_right_format_is_told_by_its_line(tmp_path):
+def test_a_mistake_in_a_file_of_the_right_format_is_reported_with_its_line(tmp_path):
     path = write(tmp_path, "Cats B-ANI\nsleep O\n\nBen PER\n")
     with pytest.raises(DataError, match=r"line 4: expected a span tag .* got 'PER'"):
         list(make("entities").read(path))

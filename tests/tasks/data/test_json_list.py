@@ -103,12 +103,12 @@ def test_a_broken_member_is_noticed_without_reading_all_of_the_file(tmp_path, mo
         ('{"data": [' + "[" * 100_000, "too deeply|Expecting"),
     ],
 )
-def test_what_is_not_a_list_in_an_object_is_told(tmp_path, text, complaint):
+def test_what_is_not_a_list_in_an_object_is_reported(tmp_path, text, complaint):
     with pytest.raises(DataError, match=complaint):
         list(read_json_list(write(tmp_path, text), key="data"))
 
 
-def test_bytes_that_are_not_utf8_are_told(tmp_path):
+def test_bytes_that_are_not_utf8_are_reported(tmp_path):
     path = tmp_path / "list.json"
     path.write_bytes('{"data": ["café"]}'.encode("latin-1"))
     with pytest.raises(DataError, match=r"list\.json: byte 0xe9, .* is not UTF-8"):

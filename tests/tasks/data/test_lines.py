@@ -52,7 +52,7 @@ def test_an_endless_line_takes_little_memory(tmp_path):
     assert peak < 4 * files.MAX_LINE_BYTES
 
 
-def test_a_byte_that_is_not_utf8_is_told_by_its_line(tmp_path):
+def test_a_byte_that_is_not_utf8_is_reported_with_its_line(tmp_path):
     path = tmp_path / "text"
     path.write_bytes(b"a\nb\xff\n")
     reading = read_lines(path)

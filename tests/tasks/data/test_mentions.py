@@ -72,6 +72,6 @@ def test_brackets_read_by_hand():
         (["(1(1", "1)1)"], "line 2: .* the same mention of cluster 1 twice"),
     ],
 )
-def test_brackets_that_do_not_fit_are_told(cells, complaint):
+def test_brackets_that_do_not_fit_are_reported(cells, complaint):
     with pytest.raises(DataError, match=complaint):
         read(*cells)

@@ -86,7 +86,7 @@ def test_only_a_spreadsheets_quotes_are_undone(tmp_path, cell, text):
         (("entailment", "A", "B"), "name them in a first line, such as premise, hypothesis, label"),
     ],
 )
-def test_rows_that_do_not_fit_are_told_by_line(tmp_path, row, complaint):
+def test_rows_that_do_not_fit_are_reported_with_their_lines(tmp_path, row, complaint):
     path = write(tmp_path, ("A man sleeps.", "He rests.", "entailment"), (), row)
     pairs = read_pairs(path, labels=INFERENCE_LABELS)
     assert next(pairs) == PAIR

@@ -19,7 +19,7 @@ def names(files):
         ("weiboNER_2nd_conll.train", "weiboNER_2nd_conll.dev", "weiboNER_2nd_conll.test"),
     ],
 )
-def test_parts_are_told_by_names(tmp_path, train, dev, test):
+def test_parts_are_recognized_by_name(tmp_path, train, dev, test):
     for name in (train, dev, test, "README.md", ".train.swp", "vocabulary.txt", "restrain.txt"):
         (tmp_path / name).touch()
     parts = find_parts(tmp_path)
@@ -46,7 +46,7 @@ def test_a_part_that_is_named_is_that(tmp_path):
     assert (names(alone.train), names(alone.dev), alone.test) == (["train.txt"], ["dev.txt"], ())
 
 
-def test_a_name_of_two_parts_tells_nothing(tmp_path):
+def test_a_name_of_two_parts_is_ignored(tmp_path):
     for name in ("train-dev.txt", "train.txt", "dev.txt"):
         (tmp_path / name).touch()
     parts = find_parts(tmp_path)
@@ -56,7 +56,7 @@ def test_a_name_of_two_parts_tells_nothing(tmp_path):
         find_parts(tmp_path)
 
 
-def test_what_is_missing_or_there_twice_is_told(tmp_path):
+def test_what_is_missing_or_there_twice_is_reported(tmp_path):
     with pytest.raises(DataError, match="is not a folder"):
         find_parts(tmp_path / "none")
     (tmp_path / "train.txt").touch()

@@ -70,7 +70,7 @@ def test_answers_are_spans_of_the_paragraphs_tokens(tmp_path):
         ({"id": None}, "expected a string under 'id'"),
     ],
 )
-def test_questions_that_cannot_be_are_told(tmp_path, change, complaint):
+def test_questions_that_are_invalid_are_reported(tmp_path, change, complaint):
     path = write(tmp_path, PARAGRAPH, {**PARAGRAPH, "qas": [{**QUESTION, **change}]})
     paragraphs = read_paragraphs(path)
     assert next(paragraphs).text == TEXT
@@ -131,7 +131,7 @@ def test_an_article_needs_no_title(tmp_path):
         ("7", "is not the expected JSON"),
     ],
 )
-def test_files_of_another_form_are_told(tmp_path, text, complaint):
+def test_files_of_another_form_are_reported(tmp_path, text, complaint):
     path = tmp_path / "squad.json"
     path.write_text(text)
     with pytest.raises(DataError, match=complaint):

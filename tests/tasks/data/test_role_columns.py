@@ -37,7 +37,7 @@ def test_columns_of_conll_2012_say_the_same(tmp_path):
         ("(ARG1* (V*)", "(ARG1* *", "line 2, column 13: no word is marked as the predicate"),
     ],
 )
-def test_columns_that_cannot_be_are_told(tmp_path, old, new, complaint):
+def test_columns_that_are_invalid_are_reported(tmp_path, old, new, complaint):
     path = tmp_path / "roles.conll"
     assert COLUMNS.count(old) == 1
     path.write_text(COLUMNS.replace(old, new))

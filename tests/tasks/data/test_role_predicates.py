@@ -81,6 +81,6 @@ def test_without_arguments_the_predicates_are_read(tmp_path, name, text):
         ("roles.conll", "a/b 0 0 Yes UH * - - - Ann * -", "has no predicates"),
     ],
 )
-def test_what_cannot_be_read_is_told(tmp_path, name, text, complaint):
+def test_what_cannot_be_read_is_reported(tmp_path, name, text, complaint):
     with pytest.raises(DataError, match=rf"{name}.*{complaint}"):
         list(read_predicates(write(tmp_path, f"\n{text}\n", name)))

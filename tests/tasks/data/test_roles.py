@@ -56,7 +56,7 @@ def test_an_example_a_predicate_and_none_for_a_sentence_without(tmp_path):
         ({"tags": [1, 2, 3, 4]}, 'expected {"words"'),
     ],
 )
-def test_frames_that_cannot_be_are_told_by_line(tmp_path, change, complaint):
+def test_frames_that_are_invalid_are_reported_with_their_lines(tmp_path, change, complaint):
     path = write(tmp_path, LINE, {**LINE, "frames": [{**FRAME, **change}]})
     with pytest.raises(DataError, match=rf"roles\.jsonl, line 2: .*{complaint}"):
         list(read_roles(path))
@@ -65,7 +65,7 @@ def test_frames_that_cannot_be_are_told_by_line(tmp_path, change, complaint):
 @pytest.mark.parametrize(
     "line", ["[1", "7", "{}", '{"words": ["a"]}', '{"words": [], "frames": []}', "[" * 10_000]
 )
-def test_lines_of_another_kind_are_told(tmp_path, line):
+def test_lines_of_another_kind_are_reported(tmp_path, line):
     path = tmp_path / "roles.jsonl"
     path.write_text(f"{json.dumps(LINE)}\n\n{line}\n")
     with pytest.raises(DataError, match=r'line 3: expected {"words"'):

@@ -81,7 +81,7 @@ def test_depth_is_not_limited_by_recursion():
         ("Very good", "'Very' is outside all brackets"),
     ],
 )
-def test_broken_trees_are_told_by_line(tmp_path, line, complaint):
+def test_broken_trees_are_reported_with_their_lines(tmp_path, line, complaint):
     path = tmp_path / "trees.txt"
     path.write_text(f"(3 good)\n\n{line}\n")
     trees = read_trees(path)

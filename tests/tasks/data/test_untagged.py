@@ -21,7 +21,7 @@ def test_columns_are_known_by_lines_that_have_equally_many(tmp_path):
     assert read(tmp_path, COLUMNS.replace(" ", "\t")) == [["EU", "said"], ["no"]]
     assert read(tmp_path, "EU B-ORG\nsaid O\n\nno O\n") == [["EU", "said"], ["no"]]
     assert read(tmp_path, "-DOCSTART- -X-\n\nEU\tx y\nis\tx\nso\tx\n") == [["EU", "is", "so"]]
-    # Behind the lines looked at, whatever does not fit is told.
+    # After the lines that decide the format, errors are reported.
     with pytest.raises(DataError, match="line 21: expected 2 columns"):
         read(tmp_path, "EU x\n" * 20 + "EU x y\n")
     assert read(tmp_path, "EU x\n" * 19 + "EU x y\n")[-1] == ["EU", "x", "y"]
@@ -57,7 +57,7 @@ def test_a_form_that_is_named_is_not_guessed(tmp_path):
         read(tmp_path, "a b c d e f\na b\n", form="columns")
 
 
-def test_places_in_words_are_dropped_if_there_are_some(tmp_path):
+def test_positions_in_words_are_dropped_if_there_are_some(tmp_path):
     text = "科0 O\n技1 O\n部2 O\n"
     assert read(tmp_path, text, is_numbered=True) == [["科", "技", "部"]]
     assert read(tmp_path, text) == [["科0", "技1", "部2"]]

@@ -1,4 +1,4 @@
-"""Trainings that take a second: tagged sentences, small settings, and somebody who watches."""
+"""Trainings that take a second: tagged sentences, small settings, and an observer."""
 
 import os
 import signal
@@ -89,7 +89,7 @@ class Place:
 
 
 class Watcher:
-    """Takes note of what it hears; asks for a stop after a step if told to."""
+    """Records what it is notified of; requests a stop after the step `stop_after`."""
 
     def __init__(self, *, stop_after: int | None = None) -> None:
         self.stop_after = stop_after

@@ -15,7 +15,7 @@ def summarize(folder, kind, *, name="txt", **parts):
     return summarize_data(task, read_data(task, find_parts(folder))).describe()
 
 
-def test_entities_are_counted_by_type_and_the_tag_scheme_is_told(tmp_path):
+def test_entities_are_counted_by_type_and_the_tag_scheme_is_shown(tmp_path):
     train = "Ann I-PER\nLee I-PER\nBen B-PER\nleft O\n\nRome I-LOC\n"
     assert summarize(tmp_path, "entities", train=train, dev="Rome I-LOC\n") == (
         "train: 2 examples, 5 tokens; dev: 1 example, 1 token\n"

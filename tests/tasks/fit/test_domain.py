@@ -26,7 +26,7 @@ def report(place):
 
 
 @pytest.mark.slow
-def test_the_bilm_reads_the_task_text_and_tells_what_that_changed(place, report):
+def test_the_bilm_reads_the_task_text_and_reports_its_perplexity(place, report):
     before, after = report.perplexity["before"], report.perplexity["after"]
     assert after < before
     tuned = place.folder / "run" / "domain" / "2-epochs" / "run" / "model"

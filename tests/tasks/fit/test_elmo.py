@@ -59,7 +59,7 @@ def test_without_a_mix_only_the_scale_is_learned(place, use):
     assert report.scale["below"] != 1.0 != report.scale["above"]
 
 
-def test_a_mix_is_learned_for_each_place(place):
+def test_a_mix_is_learned_below_and_above(place):
     report = place.fit("both", "elmo.where=both", SHORT)
     below, above = report.layer_shares["below"], report.layer_shares["above"]
     assert below != above

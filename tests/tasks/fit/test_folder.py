@@ -67,7 +67,7 @@ def test_another_bilm_is_refused(place, tmp_path):
         load_task_model(place.folder / "elmo", elmo=str(tmp_path / "other"))
 
 
-def test_no_task_is_told(place, tmp_path):
+def test_a_folder_without_a_task_is_reported(place, tmp_path):
     with pytest.raises(ModelError, match=r"has no trained task .*; train one with elmore fit"):
         load_task_model(tmp_path)
     with pytest.raises(ModelError, match="has no trained task"):
@@ -79,7 +79,7 @@ def test_no_task_is_told(place, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["words.txt", "weights.safetensors"])
-def test_a_missing_or_damaged_file_is_told(copy, name):
+def test_a_missing_or_damaged_file_is_reported(copy, name):
     content = (copy / name).read_bytes()
     for damage in (None, b"", content[: len(content) // 2], content + b"\xff\n"):
         (copy / name).unlink()
@@ -113,7 +113,7 @@ def test_a_missing_or_damaged_file_is_told(copy, name):
         {"words_dim": 1.5},
     ],
 )
-def test_settings_that_are_not_of_a_task_are_told(copy, change):
+def test_settings_that_are_not_of_a_task_are_reported(copy, change):
     path = copy / "settings.json"
     content = json.loads(path.read_text())
     if where := change.pop("where", None):
@@ -246,6 +246,6 @@ def test_every_task_has_the_shapes_that_its_settings_call_for(kind):
     assert shapes == {name: tuple(weight.shape) for name, weight in weights.items()}
 
 
-def test_a_device_that_is_not_there_is_told(place):
+def test_a_device_that_is_not_there_is_reported(place):
     with pytest.raises(ConfigError, match="cannot compute on device 'abacus'"):
         load_task_model(place.folder / "plain", device="abacus")

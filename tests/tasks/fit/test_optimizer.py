@@ -65,7 +65,7 @@ def test_layers_join_one_by_one_from_the_top():
         assert all(any(id(weight) in changed for weight in group) for group in groups[:number])
 
 
-def test_all_learn_at_once_if_nobody_shall_wait():
+def test_all_learn_at_once_without_an_interval():
     layers, _, optimizer = make(unfreeze_epochs=0.0)
     assert optimizer.unfreeze(0.0) == 3
     assert all(list_learning(layers))

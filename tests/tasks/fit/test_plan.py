@@ -1,4 +1,4 @@
-"""Whose folder it is: what may go on, what is refused, and what a restart removes."""
+"""The folder of a training: what can be resumed, what is refused, what a restart removes."""
 
 import json
 import shutil
@@ -23,7 +23,7 @@ def place(tmp_path_factory):
     return made
 
 
-def test_a_finished_training_is_told_and_not_repeated(place):
+def test_a_finished_training_is_reported_and_not_repeated(place):
     watcher = Watcher()
     report = place.fit("done", SHORT, "training.checkpoint_minutes=1", observer=watcher)
     assert report.best_epoch == 1
@@ -73,7 +73,7 @@ def test_other_weights_under_the_same_name_are_another_model(place, tmp_path):
         place.fit("named", SHORT, "elmo.where=input", elmo=str(model))
 
 
-def test_a_checkpoint_that_does_not_fit_is_told(place, tmp_path):
+def test_a_checkpoint_that_does_not_fit_is_reported(place, tmp_path):
     words = tmp_path / "words.txt"
     words.write_text("a 1 2\n")
     changes = (f"words.file={words}", "training.max_epochs=2")
@@ -100,7 +100,7 @@ def test_data_that_changed_in_place_is_other_data(place, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_training_may_go_on_for_longer_and_ends_as_if_that_was_planned(place):
+def test_a_training_may_be_resumed_for_longer_and_ends_as_if_that_was_planned(place):
     place.fit("long", "training.max_epochs=4")
     with pytest.raises(StoppedError):
         place.fit("longer", "training.max_epochs=2", observer=Watcher(stop_after=3))
@@ -184,7 +184,7 @@ def test_a_folder_of_other_things_is_refused_and_left_alone(place):
         place.fit("data/dev.txt", SHORT)
 
 
-def test_a_damaged_plan_or_report_is_told(place):
+def test_a_damaged_plan_or_report_is_reported(place):
     place.fit("broken", SHORT)
     plan, report = (place.folder / "broken" / name for name in ("plan.json", "report.json"))
     whole = plan.read_text()

@@ -76,7 +76,7 @@ def test_tags_in_the_tokens_column_are_found(tmp_path):
     assert finding.startswith("training has 60 different tags for 2 different tokens")
 
 
-def test_a_typo_in_a_tag_is_found_with_its_place(tmp_path):
+def test_a_typo_in_a_tag_is_found_with_its_position(tmp_path):
     train = make_entities(60) + "Ben I-PRE\nleft O\n"
     (finding,) = find(tmp_path, "entities", train)
     assert finding == (
@@ -104,7 +104,7 @@ def make_choices(number, labels):
     return "".join(f"text {n} is here\t{labels[n % len(labels)]}\n" for n in range(number))
 
 
-def test_a_typo_that_only_dev_has_is_found_with_its_place(tmp_path):
+def test_a_typo_that_only_dev_has_is_found_with_its_position(tmp_path):
     num_train = 2 * MIN_MEANT_IN_TRAINING
     train = make_choices(num_train, ["positive", "negative"])
     dev = make_choices(20, ["positive", "negative"]) + "it is fine\tpostive\n" * 3

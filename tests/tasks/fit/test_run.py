@@ -135,7 +135,7 @@ def test_a_training_that_diverges_says_so(place, monkeypatch):
         place.fit("diverging")
 
 
-def test_a_damaged_file_of_best_weights_is_told(place, monkeypatch):
+def test_a_damaged_file_of_best_weights_is_reported(place, monkeypatch):
     script_scores(monkeypatch, [10.0, 5.0, 5.0])
     with pytest.raises(StoppedError):
         place.fit("damaged", observer=Watcher(stop_after=14))
@@ -155,7 +155,7 @@ def test_shares_and_numbers_of_examples_are_trained_on(place):
     assert set(report.scores) == {"dev", "test"}
 
 
-def test_labels_that_can_never_be_right_are_told(place, tmp_path):
+def test_labels_that_can_never_be_right_are_reported(place, tmp_path):
     data = write_data(tmp_path)
     (data / "dev.txt").write_text("a\tNEW\n")
     with pytest.warns(DataWarning, match="dev has labels .* cannot be predicted: 'NEW'"):

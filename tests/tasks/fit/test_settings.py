@@ -47,7 +47,7 @@ def test_settings_survive_json():
         ("training.max_epochs=" + "[" * 5000, "the value is too long"),
     ],
 )
-def test_what_cannot_be_is_told(change, told):
+def test_invalid_values_are_reported(change, told):
     with pytest.raises(ConfigError) as caught:
         load_settings("tags", changes=[change])
     assert told in str(caught.value)

@@ -17,7 +17,7 @@ def test_a_token_is_found_as_it_is_spelled_or_else_in_lower_case():
     assert batcher.find_row("Seine") == UNKNOWN
 
 
-def test_places_behind_the_end_have_no_token():
+def test_positions_after_the_end_are_padding():
     batch = TokenBatcher(words=["bank"]).make(SENTENCES)
     assert batch.words.tolist() == [
         [UNKNOWN, 2, UNKNOWN, UNKNOWN, UNKNOWN],

@@ -157,7 +157,7 @@ def test_scores_are_in_percent_and_know_no_singletons():
     pytest.importorskip("scipy", reason="CEAF needs elmore[tasks]")
     perfect = TASK.score([TALK], [TALK.clusters[:2]])
     assert perfect == {"f1": 100, "muc": 100, "b cubed": 100, "ceaf": 100, "mentions": 100}
-    # Of two documents, one has half of what is right and nothing else.
+    # One of two documents has half of the gold clusters and nothing else.
     half = TASK.score([TALK, TALK], [TALK.clusters[:1], TALK.clusters[:2]])
     assert half["mentions"] == pytest.approx(100 * 2 * 0.75 / 1.75)
     assert half["muc"] == pytest.approx(half["mentions"])
@@ -181,7 +181,7 @@ def test_scores_are_in_percent_and_know_no_singletons():
         ("dropout", 1.0),
     ],
 )
-def test_settings_that_cannot_be_are_named(name, value):
+def test_settings_that_are_invalid_are_named(name, value):
     with pytest.raises(ConfigError, match=f"task.{name} is {value!r}; give a"):
         CoreferenceSettings(**{name: value})
 

@@ -73,7 +73,7 @@ def test_only_the_first_line_names_columns(tmp_path):
     assert texts == [("A", "B"), ("Premise", "Hypothesis")]
 
 
-def test_lines_that_are_no_pairs_are_told(tmp_path):
+def test_lines_that_are_no_pairs_are_reported(tmp_path):
     for line in ("A", "A\tB\tC", "A\t "):
         with pytest.raises(DataError, match=r"pairs\.tsv, line 3: expected .* (got \d|is empty)"):
             list(
@@ -99,7 +99,7 @@ def test_lines_that_are_no_pairs_are_told(tmp_path):
         (TextSettings, {"language": "xx"}, r"task\.language is 'xx'; choose one of: en, zh"),
     ],
 )
-def test_settings_that_cannot_be_are_named(kind, settings, complaint):
+def test_settings_that_are_invalid_are_named(kind, settings, complaint):
     with pytest.raises(ConfigError, match=complaint):
         kind(**settings)
 

@@ -48,7 +48,7 @@ def test_tags_are_in_the_last_column_however_many_there_are(tmp_path, line):
     assert list(make_task().read(path)) == [TaggedSentence(tokens=["EU"], tags=["I-ORG"])]
 
 
-def test_another_column_and_places_in_words_can_be_asked_for(tmp_path):
+def test_another_column_and_positions_in_words_can_be_set(tmp_path):
     path = write(tmp_path, "EU NNP I-NP I-ORG\n")
     (sentence,) = make_task(column=3).read(path)
     assert sentence.tags == ["I-NP"]
@@ -69,7 +69,7 @@ def test_another_column_and_places_in_words_can_be_asked_for(tmp_path):
         ("\n", "has no tagged sentence"),
     ],
 )
-def test_files_that_cannot_be_read_are_named_with_the_place(tmp_path, text, complaint):
+def test_files_that_cannot_be_read_are_named_with_the_position(tmp_path, text, complaint):
     with pytest.raises(DataError, match=complaint):
         list(make_task().read(write(tmp_path, text)))
 
@@ -113,7 +113,7 @@ def test_data_without_entities_is_refused():
             make_task(**settings).find_labels(iter(sentences))
 
 
-def test_slips_are_read_as_conlleval_reads_them():
+def test_errors_are_read_as_conlleval_reads_them():
     """In IOB2: a name that begins with I-, and one whose type changes inside."""
     task = make_task()
     slip = TaggedSentence(tokens=list("abcd"), tags=["I-PER", "O", "B-LOC", "I-PER"])
@@ -201,7 +201,7 @@ def test_sentences_to_predict_on_are_split_by_the_rules_of_their_language(tmp_pa
         ({"language": "fr"}, "task.language is 'fr'"),
     ],
 )
-def test_settings_that_cannot_be_are_named(settings, complaint):
+def test_settings_that_are_invalid_are_named(settings, complaint):
     with pytest.raises(ConfigError, match=complaint):
         read_section(EntitySettings, "task", settings)
 
@@ -261,7 +261,7 @@ def make_names(num_sentences):
 
 
 @pytest.mark.slow
-def test_fifty_sentences_are_learned_by_heart():
+def test_fifty_sentences_are_memorized():
     torch.manual_seed(0)
     task = make_task(hidden_dim=12, dropout=0.0)
     examples = make_names(50)
@@ -288,7 +288,7 @@ def test_fifty_sentences_are_learned_by_heart():
         ),
     ],
 )
-def test_real_data_comes_back_as_it_was_but_for_slips(name, settings, labels, num_slips):
+def test_real_data_comes_back_as_it_was_except_for_errors(name, settings, labels, num_slips):
     task = make_task(**settings)
     examples = list(task.read(find_data(name)))
     with warnings.catch_warnings(record=True) as caught:

@@ -98,7 +98,7 @@ def test_only_training_cuts_passages_and_leaves_out_answers_cut_off(tmp_path):
         list(task.read_training(write(tmp_path, QUESTIONS[1:2], others=[])))
 
 
-def test_answers_that_are_not_where_the_file_says_are_told(tmp_path):
+def test_answers_that_are_not_where_the_file_says_are_reported(tmp_path):
     moved = ask("q5", "How much?", "7")
     moved["answers"][0]["answer_start"] = TEXT.index("73")
     path = write(tmp_path, [*QUESTIONS, moved])
@@ -220,7 +220,7 @@ def test_a_network_learns_from_what_was_prepared(tmp_path):
         ({"gold_places": "here"}, "task.gold_places is 'here'; choose one of: given, anywhere"),
     ],
 )
-def test_settings_that_cannot_be_are_told(settings, complaint):
+def test_settings_that_are_invalid_are_reported(settings, complaint):
     with pytest.raises(ConfigError, match=complaint):
         QuestionSettings(**settings)
 

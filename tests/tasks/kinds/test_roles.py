@@ -75,7 +75,7 @@ def test_labels_are_those_of_training_in_a_fixed_order():
     assert TASK.find_labels(reversed(examples)) == labels
 
 
-def test_features_are_places_of_predicates_and_tags():
+def test_features_are_indices_of_predicates_and_tags():
     examples = [make_example("B-A1", "B-V", "O", predicate=1), make_example("B-A9", "B-V")]
     features = TASK.prepare(examples, labels=("O", "B-A1", "B-V"), with_gold=True)
     assert features.predicates.tolist() == [1, 0]
@@ -144,7 +144,7 @@ def test_json_has_the_arguments_in_words():
         ({"dropout": "high"}, "task.dropout is 'high'"),
     ],
 )
-def test_settings_that_cannot_be_are_told(change, complaint):
+def test_settings_that_are_invalid_are_reported(change, complaint):
     with pytest.raises(ConfigError, match=complaint):
         RoleSettings(**change)
 
@@ -189,7 +189,7 @@ def make_examples(num_examples, *, seed=0):
 
 
 @pytest.mark.slow
-def test_fifty_examples_are_learned_by_heart():
+def test_fifty_examples_are_memorized():
     examples = make_examples(50)
     num_sentences = len({example.tokens for example in examples})
     assert num_sentences < 30  # the mark is needed

@@ -89,7 +89,7 @@ def test_to_predict_trees_or_text_will_do(tmp_path):
     assert row.texts == ("Not bad.",)
 
 
-def test_what_cannot_be_read_is_told(tmp_path):
+def test_what_cannot_be_read_is_reported(tmp_path):
     task = SentimentTask(SentimentSettings(classes=2))
     with pytest.raises(DataError, match=r"has only neutral sentences; set task\.classes=5"):
         list(task.read(write(tmp_path, NEUTRAL)))
@@ -109,7 +109,7 @@ def test_what_cannot_be_read_is_told(tmp_path):
         ({"min_phrase_tokens": 0}, r"task\.min_phrase_tokens is 0"),
     ],
 )
-def test_settings_that_cannot_be_are_named(settings, complaint):
+def test_settings_that_are_invalid_are_named(settings, complaint):
     with pytest.raises(ConfigError, match=complaint):
         SentimentSettings(**settings)
 

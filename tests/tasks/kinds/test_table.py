@@ -35,7 +35,7 @@ def test_every_file_of_settings_is_of_a_task():
     assert {path.stem for path in TASK_CONFIGS.glob("*.toml")} == set(KINDS)
 
 
-def test_an_unknown_task_is_told_with_those_there_are():
+def test_an_unknown_task_is_reported_with_the_known_ones():
     assert find_kind("NER").name == "entities"
     known = r"unknown task 'parsing'; choose one of: entities \(ner\), tags \(pos, chunks\)"
     with pytest.raises(ConfigError, match=known):

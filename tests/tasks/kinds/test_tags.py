@@ -48,7 +48,7 @@ def test_words_to_predict_on_need_no_tags(tmp_path):
     assert [example.tokens for example in task.read_unlabelled(raw)] == [["EU", "said", "no", "."]]
 
 
-def test_the_form_and_language_of_words_to_predict_on_can_be_told(tmp_path):
+def test_the_form_and_language_of_words_to_predict_on_can_be_set(tmp_path):
     path = write(tmp_path, "It's x\n")
     (example,) = make_task(text_form="tokenized").read_unlabelled(path)
     assert example.tokens == ["It's", "x"]
@@ -111,7 +111,7 @@ def test_predictions_are_written_beside_their_tokens():
         ({"uses_crf": "no"}, "'uses_crf' in 'task' is 'no'; it must be true or false"),
     ],
 )
-def test_settings_that_cannot_be_are_named(settings, complaint):
+def test_settings_that_are_invalid_are_named(settings, complaint):
     with pytest.raises(ConfigError, match=complaint):
         read_section(TagSettings, "task", settings)
 
@@ -126,7 +126,7 @@ def test_settings_reach_the_network(uses_crf):
     assert network.scorer.out_features == 3
 
 
-def test_endings_of_words_that_have_no_vector_are_learned_by_heart():
+def test_endings_of_words_that_have_no_vector_are_memorized():
     """Only characters tell these words apart."""
     torch.manual_seed(0)
     endings = {"ing": "VERB", "ly": "ADV", "ness": "NOUN"}

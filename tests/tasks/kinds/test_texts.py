@@ -72,7 +72,7 @@ def test_to_predict_a_text_a_line_will_do(tmp_path):
         ({"language": "xx"}, r"task\.language is 'xx'; choose one of: en, zh, zh-chars"),
     ],
 )
-def test_settings_that_cannot_be_are_named(settings, complaint):
+def test_settings_that_are_invalid_are_named(settings, complaint):
     with pytest.raises(ConfigError, match=complaint):
         TextSettings(**settings)
 

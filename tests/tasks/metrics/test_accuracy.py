@@ -3,7 +3,7 @@ import pytest
 from elmore.tasks.metrics.accuracy import Accuracy, score_labels
 
 
-def test_equal_labels_are_counted_place_by_place():
+def test_equal_labels_are_counted_position_by_position():
     score = score_labels(["neutral", "yes", "no", "yes"], ["yes", "yes", "no", "neutral"])
     assert score == Accuracy(num_correct=2, num_labels=4)
     assert score.share == 0.5

@@ -26,7 +26,7 @@ from elmore.tasks.metrics.answers import (
         ("the_end", "theend"),
         ("$5,000.50", "500050"),
         ("rock'n'roll", "rocknroll"),
-        # Punctuation beyond ASCII stays, and an article beside it goes.
+        # Punctuation beyond ASCII is kept, and an article next to it is removed.
         ("1990–91", "1990–91"),
         ("“Émile”", "“émile”"),
         ("The ‘A–Z’", "‘ –z’"),

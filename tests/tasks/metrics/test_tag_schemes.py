@@ -86,13 +86,13 @@ def test_the_first_invalid_tag_is_found_with_the_expected_one(scheme, tags, toke
     assert found == (token - 1, wanted)
 
 
-def test_a_corpus_with_slips_has_the_scheme_of_most_sentences():
+def test_a_corpus_with_errors_has_the_scheme_of_most_sentences():
     sentences = [["O"], ["O", "I-X"], ["B-X", "I-X"], ["B-X", "B-X"], ["O"]]
     with pytest.warns(DataWarning, match=r"sentence 2, token 2: 'I-X' where .*; in total, 1 of 3"):
         assert guess_scheme(iter(sentences)) is TagScheme.IOB2
 
 
-def test_a_corpus_of_two_schemes_is_refused_with_a_place_where_they_differ():
+def test_a_corpus_of_two_schemes_is_refused_with_a_position_where_they_differ():
     sentences = [["O"], ["B-X", "I-X"], ["O", "I-X"], ["O"], ["I-X"], ["B-X"]]
     with pytest.raises(DataError) as caught:
         guess_scheme(iter(sentences), name="my.conll")

@@ -13,7 +13,7 @@ NUM_LAYERS, LAYER_DIM = 3, 4
 
 
 def make_input(*, word_dim=6, has_elmo=True, seed=0):
-    """Word vectors by chance, and ELMo vectors below and above, nothing dropped."""
+    """Random word vectors, and ELMo vectors below and above, without dropout."""
     torch.manual_seed(seed)
     elmo = [
         ElmoVectors(num_layers=NUM_LAYERS, layer_dim=LAYER_DIM, dropout=0.0) if has_elmo else None
@@ -48,7 +48,7 @@ def make_batch(*roles, gold=None, num_behind=0, behind=0.0):
 
 
 def shake(network):
-    """Give every parameter a value by chance, so that none is hidden by a zero."""
+    """Give every parameter a random value, so that none is hidden by a zero."""
     generator = torch.Generator().manual_seed(2)
     with torch.no_grad():
         for parameter in network.parameters():

@@ -138,7 +138,7 @@ def test_log_probabilities_are_of_the_passages_tokens_alone():
         assert torch.isinf(logs[0, 1:]).all()
 
 
-def test_predictions_do_not_know_what_is_right():
+def test_predictions_do_not_use_gold_labels():
     network = make_network().eval()
     assert network.predict(make_batch(PASSAGES, QUESTIONS)) == network.predict(
         make_batch(PASSAGES, QUESTIONS, spans=SPANS)

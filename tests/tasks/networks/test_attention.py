@@ -42,7 +42,7 @@ def slow_align(queries, others):
     return [average(others, [dot(query, other) for other in others]) for query in queries]
 
 
-def test_each_token_is_told_the_mean_of_the_other_sentence_by_likeness():
+def test_each_token_gets_the_mean_of_the_other_sentence_by_similarity():
     for behind in (0.0, 7.0, -7.0):
         first, first_mask = make(LENGTHS, seed=0, behind=behind)
         second, second_mask = make(OTHER_LENGTHS, seed=1, behind=behind)

@@ -46,7 +46,7 @@ def test_scores_are_those_of_one_long_vector():
         ((1, UNKNOWN_SPEAKER), 0),
     ],
 )
-def test_nobody_is_no_speaker(speakers, relation):
+def test_an_unknown_speaker_is_not_a_speaker(speakers, relation):
     scorer = make_scorer()
     rows = []
     scorer.speakers.register_forward_pre_hook(lambda _, given: rows.append(given[0]))

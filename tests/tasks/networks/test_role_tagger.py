@@ -120,7 +120,7 @@ def test_predictions_are_the_best_of_all_taggings_in_bio(seed):
 
 
 def is_bio(tags):
-    """Tell whether every I- goes on with what is before it."""
+    """Return whether every I- continues the tag before it."""
     return all(
         after[0] != "I" or (before != "O" and before[1:] == after[1:])
         for before, after in pairwise(["O", *tags])
@@ -139,12 +139,12 @@ def test_some_best_tags_alone_would_break_bio():
     assert broken > 0
 
 
-def test_what_is_right_does_not_change_predictions():
+def test_gold_labels_do_not_change_predictions():
     tagger = make_tagger().eval()
     assert tagger.predict(make_batch()) == tagger.predict(make_batch(has_gold=False))
 
 
-def test_the_mark_tells_the_predicates_of_a_sentence_apart():
+def test_the_mark_distinguishes_the_predicates_of_a_sentence():
     tagger = make_tagger()
     batch = make_batch([3])
     moved = replace(batch, features=replace(batch.features, predicates=torch.tensor([2])))

@@ -240,7 +240,7 @@ def test_a_sentence_is_read_without_its_neighbors():
         assert_close(whole[9:12], part)
 
 
-def test_predictions_do_not_depend_on_what_is_right():
+def test_predictions_do_not_depend_on_gold_labels():
     for seed in range(3):
         network = make_network(seed=seed).eval()
         predicted = network.predict(make_batch(DOCUMENT, with_gold=False))
@@ -312,7 +312,7 @@ def test_gradients_reach_every_weight():
 
 @pytest.mark.slow
 def test_gradients_are_the_slopes_of_the_loss():
-    """Each weight's, along a line by chance, in double precision."""
+    """Of each weight, in a random direction, in double precision."""
     network = make_network(num_layers=2, spans_per_token=2.0, max_antecedents=50).double()
     batch = make_batch(DOCUMENT)
     batch = with_layers(batch, batch.sentences[0].layers.double())

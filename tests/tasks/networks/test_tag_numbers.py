@@ -3,7 +3,7 @@ import torch
 from elmore.tasks.networks.tag_numbers import NO_LABEL, number_tags
 
 
-def test_tags_are_places_among_the_labels_and_others_have_none():
+def test_tags_are_numbered_by_label_and_others_have_no_number():
     numbers = number_tags([["O"], ["B-A", "B-NEW", "O"]], labels=("O", "B-A"))
     assert numbers.dtype == torch.int64
     assert numbers.tolist() == [[0, NO_LABEL, NO_LABEL], [1, NO_LABEL, 0]]

@@ -181,7 +181,7 @@ def make_agreement(*, is_both):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("uses_crf", "num_layers"), [(True, 2), (False, 1)])
-def test_what_far_neighbors_decide_is_learned_by_heart(uses_crf, num_layers):
+def test_what_far_neighbors_decide_is_memorized(uses_crf, num_layers):
     sentences, tags = make_agreement(is_both=num_layers == 2)
     network = make_tagger(uses_crf=uses_crf, num_layers=num_layers, hidden_dim=8)
     batch = make_batch(sentences, number_tags(tags, labels=LABELS))

@@ -20,8 +20,8 @@ def test_from_a_model_to_its_tables(monkeypatch, capsys):
     layer_cache.main()
     printed = capsys.readouterr().out
     rows = [line.strip("| ").split(" | ") for line in printed.splitlines() if line[:1] == "|"]
-    (_, _, half, single), speeds = rows[:4], rows[6:]
+    (_, _, single, half), speeds = rows[:4], rows[6:]
     assert (half[0], single[0]) == ("f16", "f32")
     assert 0 < int(half[1].replace(",", "")) < int(single[1].replace(",", ""))
-    assert [row[0] for row in speeds] == ["live", "f16", "f32"]
+    assert [row[0] for row in speeds] == ["live", "f32", "f16"]
     assert speeds[0][2] == "1.0"

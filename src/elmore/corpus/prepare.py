@@ -30,7 +30,7 @@ from elmore.corpus.folder import (
 from elmore.corpus.index import ShardSequence, count_words, write_index
 from elmore.corpus.progress import OnProgress, ProgressCounter
 from elmore.corpus.settings import BadBytesPolicy, PrepareSettings
-from elmore.corpus.shard_workers import ShardMaker, make_shards
+from elmore.corpus.shard_workers import ShardMaker, count_cores, make_shards
 from elmore.corpus.shards import Shard, ShardFacts
 from elmore.corpus.split import choose_split
 from elmore.corpus.summary import read_summary, write_summary
@@ -84,13 +84,6 @@ def prepare_corpus(
                 raise
             _finish(folder, facts, words, inputs=inputs, settings=settings, progress=progress)
     return open_corpus(folder)
-
-
-def count_cores() -> int:
-    """Return how many processes can run at once."""
-    if hasattr(os, "sched_getaffinity"):  # fewer than the machine has, in a container
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 class _NoTextError(DataError):

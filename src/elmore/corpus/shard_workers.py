@@ -88,6 +88,13 @@ class _BadBytesNotes:
             self.bad_places.append([source_number, bad.line_number, bad.byte])
 
 
+def count_cores() -> int:
+    """Return how many processes can run at once."""
+    if hasattr(os, "sched_getaffinity"):  # fewer than the machine has, in a container
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 def make_shards(
     chunks: Iterable[Chunk], maker: ShardMaker, *, num_processes: int
 ) -> Iterator[tuple[Chunk, ShardFacts]]:

@@ -3,7 +3,6 @@
 A run folder contains settings.json, metrics.jsonl, checkpoints/ and, at the end, model/.
 """
 
-import os
 import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext, suppress
@@ -18,6 +17,7 @@ from torch import Tensor
 from elmore.config import StatePolicy
 from elmore.corpus.corpus import Corpus
 from elmore.corpus.sample import sample_documents
+from elmore.corpus.shard_workers import count_cores
 from elmore.errors import DataError, ElmoreError, ModelError
 from elmore.files.atomic import replace_file, replace_json
 from elmore.files.owned_folder import FolderKind
@@ -384,10 +384,4 @@ def set_threads(settings: PretrainSettings, group: Group) -> None:
     if settings.run.threads is not None:
         torch.set_num_threads(settings.run.threads)
     elif group.num_local > 1:
-        torch.set_num_threads(max(1, _count_cores() // group.num_local))
-
-
-def _count_cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+        torch.set_num_threads(max(1, count_cores() // group.num_local))

@@ -1,9 +1,9 @@
-"""A training step as AllenNLP's cells would take it, on the windows that elmore's trainer reads.
+"""A training step with AllenNLP's cells, on the windows that elmore's trainer reads.
 
-The network is that of `benchmarks/peers_method.py`: a step at a time in Python, characters of every
-token convolved. Made kind to the peers: the backward LM's tokens are convolved anew only where the
-forward LM's window has not got them; and the softmax and optimizers are those of the plain trainer,
-with sparse gradients. Each window starts from zeros, which takes as long as a state carried on.
+The network is that of `benchmarks/peers_method.py`: step by step in Python, with the characters of
+every token convolved. In the peers' favor, the backward LM's tokens are convolved only if they are
+not in the forward LM's window, and the softmax and optimizers are those of the plain trainer, with
+sparse gradients. Each window starts from zeros, which takes as long as carried state.
 
 Shapes: U distinct tokens, T steps, B rows, D one direction, N predictions.
 """
@@ -81,7 +81,7 @@ class PeersTrainer:
         return x
 
     def _encode(self, window: PlainWindow) -> tuple[Tensor, Tensor]:
-        """Return (B, T, D) for each direction; every token that the forward LM reads, anew."""
+        """Return (B, T, D) for each direction; every token of the forward LM is convolved."""
         forward_lm, backward_lm = window.inputs.transpose(1, 2)  # (B, T)
         places = torch.full((len(window.char_ids),), -1)  # of each distinct token in `encoded`
         places[forward_lm.flatten()] = torch.arange(forward_lm.numel())

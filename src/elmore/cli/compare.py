@@ -20,12 +20,7 @@ def compare(
     data: task_options.Data = None,
     out: Annotated[
         Path | None,
-        typer.Option(
-            "--out",
-            "-o",
-            callback=options.check_out,
-            help="Folder for the comparison. Default: compare-TASK.",
-        ),
+        options.make_out_option("Folder for the comparison. Default: compare-TASK."),
     ] = None,
     train: task_options.Train = None,
     dev: task_options.Dev = None,

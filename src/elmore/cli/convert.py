@@ -29,12 +29,7 @@ def convert(
     ],
     out: Annotated[
         Path,
-        typer.Option(
-            "--out",
-            "-o",
-            callback=options.check_out,
-            help="Model folder; with --to bilm-tf, an .hdf5 file.",
-        ),
+        options.make_out_option("Model folder; with --to bilm-tf, an .hdf5 file."),
     ],
     to: Annotated[Target, typer.Option(help="Format to write.")] = Target.ELMORE,
     store: Annotated[

@@ -25,12 +25,7 @@ def embed(
     model: options.Model = None,
     out: Annotated[
         Path | None,
-        typer.Option(
-            "--out",
-            "-o",
-            callback=options.check_out,
-            help="Vector file: .h5, .parquet or .npz. Default: print JSON lines.",
-        ),
+        options.make_out_option("Vector file: .h5, .parquet or .npz. Default: print JSON lines."),
     ] = None,
     layers: options.Layers = "average",
     state: options.State = StatePolicy.RESET,

@@ -28,7 +28,7 @@ def finetune(
     ],
     out: Annotated[
         Path,
-        typer.Option("--out", "-o", callback=options.check_out, help="Folder for the run."),
+        options.make_out_option("Folder for the run."),
     ],
     model: Annotated[
         str | None,
@@ -45,17 +45,12 @@ def finetune(
     min_count: Annotated[
         int, typer.Option(min=1, help="Add only words that occur at least this often.")
     ] = 3,
-    heldout: Annotated[float, typer.Option(help="Share of the documents to hold out.")] = 0.02,
-    heldout_text: Annotated[
-        list[str] | None,
-        typer.Option(help="Hold out this file or pattern instead. Can be repeated."),
-    ] = None,
+    heldout: options.Heldout = 0.02,
+    heldout_text: options.HeldoutText = None,
     tokenized: options.Tokenized = False,
     form: options.Form = None,
     language: options.LanguageOption = Language.EN,
-    document_sentences: Annotated[
-        int | None, typer.Option(min=1, help="Also end a document after this many sentences.")
-    ] = None,
+    document_sentences: options.DocumentSentences = None,
     changes: options.Changes = None,
     restart: options.Restart = False,
     device: options.Device = "cpu",

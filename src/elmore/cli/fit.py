@@ -21,12 +21,7 @@ def fit(
     data: task_options.Data = None,
     out: Annotated[
         Path | None,
-        typer.Option(
-            "--out",
-            "-o",
-            callback=options.check_out,
-            help="Folder for the trained task. Default: the task's name.",
-        ),
+        options.make_out_option("Folder for the trained task. Default: the task's name."),
     ] = None,
     train: task_options.Train = None,
     dev: task_options.Dev = None,
@@ -102,9 +97,9 @@ def _print_report(report: "FitReport", folder: Path, *, note: str) -> None:
     for part, scores in report.scores.items():
         shown = ", ".join(f"{name} {score:.2f}" for name, score in scores.items())
         print(f"  {part} ({count(report.num_examples[part], 'example')}): {shown}")
-    for place, shares in report.layer_shares.items():
+    for position, shares in report.layer_shares.items():
         shown = ", ".join(f"{share:.3f}" for share in shares)
-        print(f"  layers {place}: {shown}, times {report.scale[place]:.3f}")
+        print(f"  layers {position}: {shown}, times {report.scale[position]:.3f}")
     if report.perplexity is not None:
         before, after = report.perplexity["before"], report.perplexity["after"]
         print(f"  perplexity of the dev text: {before:.1f} before fine-tuning, {after:.1f} after")

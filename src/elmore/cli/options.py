@@ -20,6 +20,18 @@ if TYPE_CHECKING:
     from elmore.weights.elmo_model import ElmoModel
 
 
+def make_out_option(help: str) -> Any:  # noqa: A002
+    """Return the option --out, which is checked before any work is done."""
+    return typer.Option("--out", "-o", callback=check_out, help=help)
+
+
+def check_out(out: Path | None) -> Path | None:
+    """Raise an error for a path that is probably mistyped."""
+    if out is not None:
+        atomic.check_out(out)
+    return out
+
+
 def make_precision_option(*names: str, allowed: Sequence[Precision], help: str) -> Any:  # noqa: A002
     """Return an option for a number format; earlier spellings still work."""
 
@@ -34,12 +46,11 @@ def make_precision_option(*names: str, allowed: Sequence[Precision], help: str) 
     return typer.Option(*names, parser=parse, metavar=f"[{'|'.join(allowed)}]", help=help)
 
 
-Text = Annotated[
-    str,
-    typer.Argument(
-        help="Text file, possibly compressed (.gz, .xz, .bz2, .zst), or - for standard input."
-    ),
-]
+_TEXT = typer.Argument(
+    help="Text file, possibly compressed (.gz, .xz, .bz2, .zst), or - for standard input."
+)
+Text = Annotated[str, _TEXT]
+OptionalText = Annotated[str | None, _TEXT]
 Model = Annotated[
     str | None,
     typer.Option(
@@ -82,6 +93,21 @@ Form = Annotated[
         "lines. tokenized: one tokenized sentence per line. lines: one sentence "
         "per line, not tokenized. Default: conllu for .conllu files, raw for "
         "others."
+    ),
+]
+Heldout = Annotated[float, typer.Option(help="Share of the documents to hold out.")]
+HeldoutText = Annotated[
+    list[str] | None,
+    typer.Option(help="Hold out this file or pattern instead. Can be repeated."),
+]
+DocumentSentences = Annotated[
+    int | None, typer.Option(min=1, help="Also end a document after this many sentences.")
+]
+StaticVectors = Annotated[
+    Path | None,
+    typer.Option(
+        help="Static word vectors to compare with: text like GloVe's, or .npz with "
+        "arrays words and vectors."
     ),
 ]
 LanguageOption = Annotated[
@@ -135,13 +161,6 @@ Changes = Annotated[
     list[str] | None,
     typer.Option("--set", help="Change a setting: --set training.seed=2. Can be repeated."),
 ]
-
-
-def check_out(out: Path | None) -> Path | None:
-    """Raise an error for a path that is probably mistyped, before any work is done."""
-    if out is not None:
-        atomic.check_out(out)
-    return out
 
 
 def choose_form(form: TextForm | None, *, tokenized: bool) -> TextForm | None:

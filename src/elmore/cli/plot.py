@@ -57,11 +57,8 @@ def plot(
     ],
     out: Annotated[
         Path | None,
-        typer.Option(
-            "--out",
-            "-o",
-            callback=options.check_out,
-            help="The figure: .png, .svg or .pdf. Default: curve.png in the first run's folder.",
+        options.make_out_option(
+            "The figure: .png, .svg or .pdf. Default: curve.png in the first run's folder."
         ),
     ] = None,
     by: Annotated[By, typer.Option(help="The x axis.")] = By.TOKENS,

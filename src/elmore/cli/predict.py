@@ -41,12 +41,7 @@ def predict(
     text: Annotated[Path, typer.Argument(help="A plain text, or data in the format of the task.")],
     out: Annotated[
         Path | None,
-        typer.Option(
-            "--out",
-            "-o",
-            callback=options.check_out,
-            help="Output file. Default: standard output.",
-        ),
+        options.make_out_option("Output file. Default: standard output."),
     ] = None,
     form: Annotated[
         PredictionForm,

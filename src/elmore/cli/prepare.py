@@ -24,7 +24,7 @@ def prepare(
     context: typer.Context,
     out: Annotated[
         Path,
-        typer.Option("--out", "-o", callback=options.check_out, help="Folder for the corpus."),
+        options.make_out_option("Folder for the corpus."),
     ],
     text: Annotated[
         list[str] | None,
@@ -61,17 +61,9 @@ def prepare(
             "--extend", help="Append new words of the text to --vocabulary, for fine-tuning."
         ),
     ] = False,
-    heldout: Annotated[
-        float, typer.Option(help="Share of the documents to hold out.")
-    ] = _DEFAULTS.heldout,
-    heldout_text: Annotated[
-        list[str] | None,
-        typer.Option(help="Hold out this file or pattern instead. Can be repeated."),
-    ] = None,
-    document_sentences: Annotated[
-        int | None,
-        typer.Option(min=1, help="Also end a document after this many sentences."),
-    ] = None,
+    heldout: options.Heldout = _DEFAULTS.heldout,
+    heldout_text: options.HeldoutText = None,
+    document_sentences: options.DocumentSentences = None,
     seed: Annotated[
         int, typer.Option(min=0, help="Random seed for choosing the held-out documents.")
     ] = _DEFAULTS.seed,

@@ -27,7 +27,7 @@ def pretrain(
     ],
     out: Annotated[
         Path,
-        typer.Option("--out", "-o", callback=options.check_out, help="Folder for the run."),
+        options.make_out_option("Folder for the run."),
     ],
     changes: options.Changes = None,
     weight: Annotated[

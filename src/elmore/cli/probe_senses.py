@@ -38,10 +38,7 @@ def probe_senses_command(
         Path | None,
         typer.Option(help="WordNet's index.sense, for lemmas that are not in the training text."),
     ] = None,
-    vectors: Annotated[
-        Path | None,
-        typer.Option(help="Static word vectors to compare with: text like GloVe's, or .npz."),
-    ] = None,
+    vectors: options.StaticVectors = None,
     options_path: options.Options = None,
     token_embeddings: options.TokenEmbeddings = None,
     vocabulary: options.Vocabulary = None,

@@ -28,13 +28,7 @@ def probe_tags_command(
             "files, which have the token in column 1 and a blank line between sentences."
         ),
     ] = "upos",
-    vectors: Annotated[
-        Path | None,
-        typer.Option(
-            help="Static word vectors to compare with: text like GloVe's, or .npz with "
-            "arrays words and vectors."
-        ),
-    ] = None,
+    vectors: options.StaticVectors = None,
     seed: Annotated[
         int, typer.Option(min=0, help="Random seed for the order of the training tokens.")
     ] = 0,

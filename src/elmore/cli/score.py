@@ -20,12 +20,7 @@ if TYPE_CHECKING:
 
 
 def score(
-    text: Annotated[
-        str | None,
-        typer.Argument(
-            help="Text file, possibly compressed (.gz, .xz, .bz2, .zst), or - for standard input."
-        ),
-    ] = None,
+    text: options.OptionalText = None,
     model: options.PredictingModel = None,
     sentence: Annotated[
         str | None, typer.Option("--sentence", help="A sentence to score instead of a text.")

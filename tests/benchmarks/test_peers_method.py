@@ -16,7 +16,7 @@ SENTENCES = [
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("output_clip", [3.0, 0.5, None])  # outputs here seldom come up to 3
+@pytest.mark.parametrize("output_clip", [3.0, 0.5, None])  # outputs here rarely come up to 3
 def test_peers_method_gives_the_layers_of_the_bilm(output_clip):
     model = tiny.model(tiny.byte_config(output_clip=output_clip))
     char_ids, lengths = pad_sentences(SENTENCES, model.speller)

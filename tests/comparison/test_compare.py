@@ -65,7 +65,7 @@ def test_a_number_of_epochs_that_was_set_is_kept():
     assert run.settings.elmo.finetune_epochs == 3.0
 
 
-def test_what_cannot_be_compared_is_told():
+def test_what_cannot_be_compared_is_reported():
     with pytest.raises(ConfigError, match="unknown variant 'middle'; choose from: without, input"):
         plan(variants=["middle"])
     with pytest.raises(ConfigError, match="no variants given"):
@@ -110,7 +110,7 @@ def test_trainings_are_brought_together_and_not_repeated(tmp_path):
     assert summarize(again, SETTINGS, elmo="tiny", fingerprint="f") == comparison
 
 
-def test_a_share_that_is_too_small_is_told_before_anything_is_trained(tmp_path):
+def test_a_share_that_is_too_small_is_reported_before_anything_is_trained(tmp_path):
     watcher = Watcher()
     texts = tmp_path / "texts"
     texts.mkdir()
@@ -130,7 +130,7 @@ def test_a_share_that_is_too_small_is_told_before_anything_is_trained(tmp_path):
     assert not (tmp_path / "out").exists()
 
 
-def test_a_limit_that_is_too_small_is_told_for_every_seed_before_anything_is_trained(tmp_path):
+def test_a_limit_that_is_too_small_is_reported_for_every_seed_before_anything_is_trained(tmp_path):
     texts = tmp_path / "texts"
     texts.mkdir()
     for part in ("train", "dev"):
@@ -151,7 +151,7 @@ def test_a_limit_that_is_too_small_is_told_for_every_seed_before_anything_is_tra
     assert watcher.steps == []
 
 
-def test_a_bilm_that_cannot_go_on_reading_is_told_before_anything_is_trained(tmp_path):
+def test_a_bilm_that_cannot_be_fine_tuned_is_reported_before_anything_is_trained(tmp_path):
     place, watcher = Place(tmp_path), Watcher()  # its model has no LM head
     settings = make_settings("elmo.where=input", "elmo.finetune_epochs=1")
     runs = plan_runs(settings, variants=["without", "input"], shares=[1.0], num_seeds=1)
@@ -166,7 +166,7 @@ def test_a_bilm_that_cannot_go_on_reading_is_told_before_anything_is_trained(tmp
 
 
 @pytest.mark.slow
-def test_to_begin_anew_keeps_the_bilm_of_runs_that_are_not_trained_anew(tmp_path):
+def test_starting_over_keeps_the_bilm_of_runs_that_are_not_trained_again(tmp_path):
     place = Place(tmp_path)
     choice = ElmoChoice(name=str(tiny.TRAINED_MODEL), cache=LayerCache(tmp_path / "cache"))
 

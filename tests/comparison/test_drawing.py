@@ -19,7 +19,7 @@ def test_labels_do_not_lie_on_each_other_and_stay_beside_the_panel():
 def test_variants_look_different_however_many_there_are():
     looks = find_looks([str(number) for number in range(24)]).values()
     assert len({(look.color, look.marker, look.dash) for look in looks}) == 24
-    # In grey, the first few are told apart by their markers alone.
+    # In grayscale, only markers distinguish the first few.
     assert len({look.marker for look in list(looks)[:8]}) == 8
 
 

@@ -83,7 +83,7 @@ def test_the_page_has_the_finding_and_the_tables():
     assert "erplexity" not in page.text
 
 
-def test_perplexity_is_told_where_the_bilm_was_fine_tuned():
+def test_perplexity_is_shown_if_the_bilm_was_fine_tuned():
     page = read(make_comparison(RUNS, perplexity={"before": 95.25, "after": 61.0}))
     assert "95.2 before, 61.0 after" in page.text
 

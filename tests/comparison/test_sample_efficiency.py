@@ -36,7 +36,7 @@ def test_examples_needed_by_hand(scores, num_train, is_bound):
     assert (need.num_train, need.is_bound) == (num_train, is_bound)
 
 
-def test_one_share_or_no_baseline_tells_nothing():
+def test_one_share_or_no_baseline_gives_no_need():
     runs = BASELINE + make_line("input", {1.0: 90.0})
     assert find_needs(summarize(make_comparison(runs))) == []
     runs = make_line("input", {0.1: 70.0, 1.0: 90.0})

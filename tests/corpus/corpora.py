@@ -31,7 +31,7 @@ def write_tokenized(documents: list[Document]) -> str:
 
 
 def prepare(text: str | bytes, folder: Path, **settings) -> Corpus:
-    """Prepare tokenized text in one process, in chunks of 100 bytes unless told otherwise."""
+    """Prepare tokenized text in one process, in chunks of 100 bytes by default."""
     run = {
         name: settings.pop(name)
         for name in ("heldout_sources", "num_processes", "restart", "on_progress")

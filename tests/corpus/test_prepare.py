@@ -31,7 +31,7 @@ def flatten(documents):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("chunk_bytes", [16, 37, 100, 1000, 1 << 20])
-def test_documents_come_back_whatever_the_chunks(tmp_path, chunk_bytes):
+def test_documents_do_not_depend_on_chunks(tmp_path, chunk_bytes):
     corpus = prepare(TEXT, tmp_path / "corpus", heldout=0.0, chunk_bytes=chunk_bytes)
     if chunk_bytes > 50:  # no line is longer
         assert list(corpus.train.documents()) == DOCUMENTS
@@ -469,7 +469,7 @@ def find_cut(data):
 
 
 @pytest.mark.slow
-def test_an_unfinished_corpus_goes_on_with_the_same_text_only(tmp_path):
+def test_an_unfinished_corpus_resumes_with_the_same_text_only(tmp_path):
     def stop(event):
         if event.stage == "indexing":
             raise Stopped
@@ -538,7 +538,7 @@ def test_a_worker_that_finds_a_mistake_or_dies_is_explained(tmp_path):
 
 
 @pytest.mark.slow
-def test_the_fingerprint_tells_corpora_apart(tmp_path):
+def test_different_corpora_have_different_fingerprints(tmp_path):
     variants = [{}, {"seed": 1}, {"max_words": 5}, {"document_sentences": 2}]
     prints = [
         prepare(TEXT, tmp_path / str(number), heldout=0.3, **variant).fingerprint

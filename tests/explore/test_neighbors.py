@@ -58,7 +58,7 @@ def test_carried_state_is_carried_over_sentences_without_the_word():
         np.testing.assert_allclose(vector, wanted / np.linalg.norm(wanted), rtol=1e-4, atol=1e-6)
 
 
-def test_a_word_used_very_often_is_told_by_its_first_uses(embedder, monkeypatch):
+def test_only_the_first_uses_of_a_frequent_word_count(embedder, monkeypatch):
     monkeypatch.setattr(neighbors, "MAX_CONTEXTS", 2)
     contexts, _ = collect_contexts(embedder, "bank", SENTENCES)
     assert [(c.sentence, c.position) for c in contexts] == [(0, 1), (2, 0)]

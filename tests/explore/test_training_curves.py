@@ -91,7 +91,7 @@ def write_run(folder):
     return folder
 
 
-def test_runs_are_named_by_as_much_of_their_paths_as_tells_them_apart(tmp_path, monkeypatch):
+def test_runs_are_named_by_their_shortest_unique_path_ends(tmp_path, monkeypatch):
     runs = [write_run(tmp_path / name) for name in ("a/small", "b/large")]
     assert [run.name for run in read_curves(runs, by=By.STEPS)] == ["small", "large"]
     runs.append(write_run(tmp_path / "b/small"))

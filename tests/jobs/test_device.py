@@ -66,7 +66,7 @@ def test_python_hears_the_same():
     assert read_device("cpu") == torch.device("cpu")
 
 
-def test_what_is_wrong_with_a_gpu_is_told(monkeypatch):
+def test_what_is_wrong_with_a_gpu_is_reported(monkeypatch):
     monkeypatch.setattr(torch.backends.cuda, "is_built", lambda: True)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     with pytest.raises(ConfigError, match="torch finds no usable GPU; use cpu"):

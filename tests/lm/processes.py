@@ -88,7 +88,7 @@ class Place:
         return cls(folder)
 
     def arguments(self, run: str, *changes: str, corpus: str = "corpus") -> list[str]:
-        """The command that makes a run, or goes on with it."""
+        """The command that starts or resumes a run."""
         places = [str(self.folder / name) for name in ("tiny.toml", corpus, run)]
         settings = [part for change in changes for part in ("--set", change)]
         return ["pretrain", places[0], "--corpus", places[1], "--out", places[2], *settings]
@@ -199,7 +199,7 @@ class Processes:
         return "".join(log.read_text() for log in self._logs if log.exists())
 
     def end(self) -> None:
-        """Leave nothing behind, whatever a test did."""
+        """Leave nothing behind after a test."""
         for rank, pid in enumerate(self.pids):
             if not self.has_ended(rank):
                 os.kill(pid, signal.SIGKILL)

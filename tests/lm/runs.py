@@ -54,7 +54,7 @@ def corpus() -> MemoryCorpus:
 
 
 class Watcher:
-    """Takes note of what it hears; asks for a stop after a step if told to."""
+    """Records what it receives; requests a stop after a given step."""
 
     def __init__(self, *, stop_after: int | None = None) -> None:
         self.stop_after = stop_after

@@ -113,7 +113,9 @@ def test_held_out_text_is_divided_among_the_processes(place):
 
 
 @pytest.mark.slow
-def test_stopped_processes_go_on_to_the_same_bits_and_others_to_nearly_the_same(place, runs):
+def test_stopped_processes_resume_to_the_same_bits_and_other_numbers_to_nearly_the_same(
+    place, runs
+):
     """One of them is told to stop, and all do; then as many as before go on, or another number."""
 
     def stop(rank):
@@ -244,7 +246,7 @@ def refuse(place, run, *changes, **options):
 
 
 @pytest.mark.slow
-def test_a_mistake_is_told_once(place):
+def test_a_mistake_is_reported_once(place):
     """By the first process, whichever of them made it; and before anything is written."""
     told = refuse(place, "uneven", "training.rows=7")
     assert "training.rows = 7 cannot be divided evenly among 2 processes" in told
@@ -331,7 +333,7 @@ def long(place):
 
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="processes cannot be found")
-def test_torchrun_replaces_a_lost_process_and_the_run_goes_on(place, long):
+def test_torchrun_replaces_a_lost_process_and_the_run_resumes(place, long):
     """Even the first one; and those started again go on, though the command says --restart."""
     with torchrun(place, "restarted", "--restart") as launcher:
         place.wait_for_step("restarted", 3)

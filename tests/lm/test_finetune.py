@@ -1,4 +1,4 @@
-"""Fine-tuning goes on from a model, learns a domain and its words, and says what that changed."""
+"""Fine-tuning starts from a model, learns a domain and its words, and reports the change."""
 
 import pytest
 import torch
@@ -29,7 +29,7 @@ def domain(words: list[str]) -> MemoryCorpus:
     return make_corpus(DOMAIN, HELDOUT, vocabulary=[*words, *new])
 
 
-def test_a_domain_is_learned_and_the_gain_is_told(tmp_path):
+def test_a_domain_is_learned_and_the_gain_is_reported(tmp_path):
     run(tmp_path / "general", "training.max_steps=20")
     source = tmp_path / "general" / "model"
     start = load_start(source)
@@ -70,7 +70,7 @@ def test_an_adaptive_softmax_is_trained_on_but_takes_no_new_words(tmp_path):
         finetune_model(source, domain(start.words), tmp_path / "more", settings=settings)
 
 
-def test_the_card_tells_of_both_texts(tmp_path):
+def test_the_card_names_both_texts(tmp_path):
     run(tmp_path / "general", "training.max_steps=4", "model.about.name='general'")
     source = tmp_path / "general" / "model"
     start = load_start(source)
@@ -98,7 +98,7 @@ def test_a_published_model_gets_a_softmax(tmp_path):
     assert load_language_model(tmp_path / "domain" / "model").words == corpus.vocabulary
 
 
-def test_the_rest_state_is_computed_anew(tmp_path):
+def test_the_rest_state_is_computed_again(tmp_path):
     run(tmp_path / "general", "training.max_steps=4")
     source = tmp_path / "general" / "model"
     start = load_start(source)

@@ -73,7 +73,7 @@ def test_embedding_does_not_read_the_softmax(tmp_path):
     assert len(embedder.embed([["the", "cat"]])) == 1
 
 
-def test_a_model_without_a_softmax_is_told_from_a_damaged_one(tmp_path):
+def test_a_model_without_a_softmax_is_distinguished_from_a_damaged_one(tmp_path):
     tiny.model().save_pretrained(tmp_path / "ours")
     write_bilm_tf(tiny.model(), tmp_path / "published" / "weights.hdf5")
     for source in (

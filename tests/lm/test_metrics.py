@@ -63,7 +63,7 @@ def test_what_was_measured_at_the_checkpoint_itself_is_not_written_twice(tmp_pat
     assert json.loads(lines_of(tmp_path)[-1])["kind"] == "end"
 
 
-def test_a_run_that_goes_on_has_not_ended(tmp_path):
+def test_a_resumed_run_has_not_ended(tmp_path):
     run(tmp_path, steps=5)
     with MetricsLog.open(tmp_path, at_step=5, tensorboard=False) as log:
         log.write("end", step=5, reason="time")

@@ -393,7 +393,7 @@ def test_a_folder_of_other_things_is_refused(tmp_path):
 
 @pytest.mark.parametrize("settings", [None, "{}", "not json"])
 def test_what_only_has_the_names_of_a_run_is_not_touched(tmp_path, settings):
-    """Neither by a run nor by beginning anew."""
+    """Neither by a run nor by --restart."""
     files = {"checkpoints/mine.pt": "weights", "model/thesis.bin": "thesis"}
     if settings is not None:
         files["settings.json"] = settings

@@ -95,7 +95,7 @@ def test_markers_the_unknown_word_and_the_gap_itself_never_fill_a_gap():
 
 
 @pytest.mark.parametrize("tokens", [["no", "gap"], [GAP, "and", GAP], ["____"], []])
-def test_one_gap_is_wanted(tokens):
+def test_exactly_one_gap_is_expected(tokens):
     with pytest.raises(DataError, match="expected exactly one gap"):
         fill_gap(make_language_model(), tokens)
 

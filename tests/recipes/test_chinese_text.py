@@ -40,7 +40,7 @@ def test_blank_lines_end_articles_and_line_ends_sentences(write):
     ]
 
 
-def test_where_paragraphs_are_numbered_the_number_tells_the_article(write):
+def test_numbered_paragraphs_are_grouped_into_articles_by_number(write):
     numbered = """\
 19980101-01-001-001/m  一/m
 19980101-01-001-002/m  二/m

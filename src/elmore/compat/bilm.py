@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from elmore import ByteAlphabet, Elmo, load_model
-from elmore.compat.padding import pad
+from elmore.compat.padding import drop_ends, pad
 
 Array = NDArray[Any]
 Sentences = Sequence[Sequence[str]]
@@ -109,10 +109,11 @@ class BidirectionalLanguageModel:
                 f"{self._max_batch_size}"
             )
         tokens, lengths, filler = self._encode(torch.as_tensor(ids))
-        layers, _ = pad(self._elmo.contextualize(tokens, lengths), lengths, width=ids.shape[1])
+        layers = drop_ends(self._elmo.contextualize(tokens, lengths), lengths)
         vectors, is_token = pad(tokens, lengths, width=ids.shape[1])
         mask = is_token[:, 2:]
-        embeddings = layers[:, :, 1:-1].masked_fill(~mask[..., None], 0).transpose(0, 1).clone()
+        embeddings = layers.new_zeros(len(ids), len(layers), mask.shape[1], layers.shape[2])
+        embeddings.transpose(0, 1)[:, mask] = layers
         embeddings[:, 0][~mask] = filler.repeat(2)
         return {
             "lm_embeddings": embeddings.numpy(),
@@ -134,10 +135,7 @@ class BidirectionalLanguageModel:
         if self._embedding is not None:
             return self._embedding[ids[ids > 0]], (ids > 0).sum(dim=1), self._embedding[0]
         vectors, lengths = self._elmo.encode(ids)  # with another pair of markers around each
-        ends = lengths.cumsum(0)
-        is_given = torch.ones(len(vectors), dtype=torch.bool)
-        is_given[ends - 1] = is_given[ends - lengths] = False
-        return vectors[is_given], lengths - 2, self._elmo.encode_padding()
+        return drop_ends(vectors, lengths), lengths - 2, self._elmo.encode_padding()
 
 
 def weight_layers(

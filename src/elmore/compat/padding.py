@@ -13,3 +13,11 @@ def pad(flat: Tensor, lengths: Tensor, *, width: int) -> tuple[Tensor, Tensor]:
     padded = flat.new_zeros((*flat.shape[:-2], *mask.shape, flat.shape[-1]))
     padded[..., mask, :] = flat
     return padded, mask
+
+
+def drop_ends(flat: Tensor, lengths: Tensor) -> Tensor:
+    """Drop the first and the last position of each sentence in (..., N, D)."""
+    ends = lengths.cumsum(0)
+    is_kept = torch.ones(flat.shape[-2], dtype=torch.bool)
+    is_kept[ends - 1] = is_kept[ends - lengths] = False
+    return flat[..., is_kept, :]

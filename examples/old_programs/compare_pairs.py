@@ -2,8 +2,8 @@
 
 python compare_pairs.py --input pairs.tsv --elmo MODEL [--batch 32]
 
-Each line of the file has a label (0 or 1), a text and another text, separated by tabs. The feature is
-the cosine of the texts' mean vectors; every pair is classified by a threshold from all others.
+Each line of the file has a label (0 or 1) and two texts, separated by tabs. The only feature is the
+cosine of the texts' mean vectors; every pair is classified by a threshold from all others.
 """
 
 import argparse

@@ -6,20 +6,13 @@ import pytest
 from elmore import compat
 from elmore.compat.allennlp.modules.elmo import Elmo
 from elmore.compat.old_imports import OldImports
+from tests.compat.installed import installed
 
 
-@pytest.fixture
-def installed(monkeypatch):
-    """The drop-in modules under their old names, for one test."""
-    monkeypatch.setattr(sys, "meta_path", list(sys.meta_path))
-    modules = dict(sys.modules)
-    for name in modules:
-        if name.split(".")[0] in compat.LIBRARIES:
-            monkeypatch.delitem(sys.modules, name)
-    yield compat.install()
-    for name in set(sys.modules) - set(modules):
-        if name.split(".")[0] in compat.LIBRARIES:
-            del sys.modules[name]
+@pytest.fixture(name="installed")
+def make_installed():
+    with installed() as names:
+        yield names
 
 
 def run(line):

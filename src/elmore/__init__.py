@@ -9,7 +9,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from elmore.errors import ElmoreError
+from elmore.errors import ElmoreError, MissingExtraError
 
 if TYPE_CHECKING:
     from elmore.api import (
@@ -43,6 +43,7 @@ __all__ = [
     "ElmoreError",
     "Embedder",
     "LanguageModel",
+    "MissingExtraError",
     "ScalarMix",
     "compare",
     "embed_to_file",

@@ -78,7 +78,7 @@ class ElmoEmbedder:
         """Return one (L, tokens, D) array per sentence."""
         if len(batch) == 1 and not batch[0]:  # in AllenNLP, this does not touch the state
             return [empty_embedding()]
-        layers, lengths = self.elmo_bilm.read(batch_to_ids(batch))
+        layers, lengths, _ = self.elmo_bilm.read(batch_to_ids(batch))
         arrays = layers.detach().cpu().numpy()
         ends = accumulate(lengths.tolist(), initial=0)
         return [

@@ -21,7 +21,7 @@ from elmore.compat.allennlp.modules.scalar_mix import ScalarMix
 from elmore.compat.allennlp.nn.util import remove_sentence_boundaries
 from elmore.compat.carried_state import CarriedState
 from elmore.compat.model_files import find_file
-from elmore.compat.padding import pad
+from elmore.compat.padding import drop_ends, pad
 from elmore.compat.weight_names import use_old_names
 
 __all__ = ["Elmo", "_ElmoBiLm", "_ElmoCharacterEncoder", "batch_to_ids"]
@@ -82,20 +82,31 @@ class Elmo(nn.Module):
         if word_inputs is not None and not self._has_cached_vocab:
             logger.warning("word_inputs are ignored, because there is no vocab_to_cache")
             word_inputs = None
-        output = self._elmo_lstm(
+        mixed, mask = self._mix(
             inputs.reshape(-1, *inputs.shape[-2:]),
             None if word_inputs is None else word_inputs.reshape(-1, word_inputs.shape[-1]),
         )
-        layers, mask = output["activations"], output["mask"]
-        mixes = [getattr(self, f"scalar_mix_{number}") for number in range(self._num_mixes)]
-        mixed = [mix(layers, mask) for mix in mixes]
-        if not self._keep_sentence_boundaries:
-            mixed = [remove_sentence_boundaries(tensor, mask)[0] for tensor in mixed]
-            mask = remove_sentence_boundaries(mask[..., None], mask)[1]
         mixed = [self._dropout(tensor) for tensor in mixed]
         if len(shape) > 2:
             mask, mixed = mask.view(shape), [tensor.view(*shape, -1) for tensor in mixed]
         return {"elmo_representations": mixed, "mask": mask}
+
+    def _mix(self, inputs: Tensor, words: Tensor | None) -> tuple[list[Tensor], Tensor]:
+        mixes = [getattr(self, f"scalar_mix_{number}") for number in range(self._num_mixes)]
+        if isinstance(self._elmo_lstm, _ElmoBiLm) and not self._keep_sentence_boundaries:
+            # Padding one mix is faster than mixing padded layers.
+            layers, lengths, width = self._elmo_lstm.read(inputs, words)
+            is_real = torch.ones(layers.shape[1], dtype=torch.bool, device=layers.device)
+            flat = torch.stack([mix(layers, is_real) for mix in mixes])
+            padded, mask = pad(drop_ends(flat, lengths), lengths - 2, width=width)
+            return list(padded), mask.long()
+        output = self._elmo_lstm(inputs, words)
+        mask = output["mask"]
+        mixed = [mix(output["activations"], mask) for mix in mixes]
+        if self._keep_sentence_boundaries:
+            return mixed, mask
+        dropped = [remove_sentence_boundaries(tensor, mask) for tensor in mixed]
+        return [tensor for tensor, _ in dropped], dropped[0][1]
 
 
 def batch_to_ids(batch: Sequence[Sequence[str]]) -> Tensor:
@@ -183,18 +194,16 @@ class _ElmoBiLm(nn.Module):
 
         If all `word_inputs` (B, T) are cached, the character ids `inputs` (B, T, 50) are not used.
         """
-        tokens = self._look_up(word_inputs)
-        given = inputs if tokens is None or word_inputs is None else word_inputs
-        layers, lengths = self.read(inputs, tokens)
-        padded, mask = pad(layers, lengths, width=given.shape[1] + 2)
+        layers, lengths, width = self.read(inputs, word_inputs)
+        padded, mask = pad(layers, lengths, width=width + 2)
         return {"activations": list(padded), "mask": mask.long()}
 
-    def read(
-        self, inputs: Tensor, tokens: tuple[Tensor, Tensor] | None = None
-    ) -> tuple[Tensor, Tensor]:
-        """Return flat layers (L, N, D) with markers and (B,) lengths; carries the state."""
+    def read(self, inputs: Tensor, words: Tensor | None = None) -> tuple[Tensor, Tensor, int]:
+        """Return flat layers (L, N, D) with markers, (B,) lengths, and T; carries the state."""
+        tokens = self._look_up(words)
+        width = inputs.shape[1] if tokens is None or words is None else words.shape[1]
         vectors, lengths = tokens or self._token_embedder._elmo.encode(inputs)
-        return self._token_embedder._elmo.contextualize(vectors, lengths), lengths
+        return self._token_embedder._elmo.contextualize(vectors, lengths), lengths, width
 
     def create_cached_cnn_embeddings(self, tokens: Sequence[str]) -> None:
         """Compute the context-free vectors of `tokens` once; id 0 is padding."""

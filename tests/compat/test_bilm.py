@@ -139,6 +139,8 @@ def test_layers_are_weighted_as_before_training(old):
 def test_wrong_calls_are_errors(old):
     with pytest.raises(ValueError, match="embedding_weight_file is required"):
         BidirectionalLanguageModel(old.options, old.weights, use_character_inputs=False)
+    with pytest.raises(ValueError, match="has no markers"):
+        BidirectionalLanguageModel(old.options, old.weights)(np.zeros((1, 2, 50), np.int64))
     model = BidirectionalLanguageModel(old.options, old.weights, max_batch_size=1)
     with pytest.raises(ValueError, match="larger than max_batch_size = 1"):
         model(Batcher(None, 50).batch_sentences([["a"], ["b"]]))

@@ -92,10 +92,13 @@ class BidirectionalLanguageModel:
         self._elmo = Elmo(model, num_representations=0, state=policy)
         self._max_batch_size = max_batch_size
         self._embedding: Tensor | None = None
-        if not use_character_inputs:
+        if use_character_inputs:
+            self._padding = self._elmo.encode_padding()
+        else:
             with h5py.File(embedding_weight_file) as file:
                 vectors = torch.from_numpy(file["embedding"][...])
-            self._embedding = torch.cat([torch.zeros_like(vectors[:1]), vectors])
+            self._padding = torch.zeros_like(vectors[0])
+            self._embedding = torch.cat([self._padding[None], vectors])
 
     def __call__(self, ids: Array) -> dict[str, Array]:
         """Return `lm_embeddings` (B, L, T, D), `token_embeddings`, `lengths` and `mask` (B, T).
@@ -108,17 +111,19 @@ class BidirectionalLanguageModel:
                 f"a batch of {len(ids)} sentences is larger than max_batch_size = "
                 f"{self._max_batch_size}"
             )
-        tokens, lengths, filler = self._encode(torch.as_tensor(ids))
+        tokens, lengths = self._encode(torch.as_tensor(ids))
+        if not lengths.all():
+            raise ValueError("a sentence has no markers; make batches with Batcher or TokenBatcher")
         layers = drop_ends(self._elmo.contextualize(tokens, lengths), lengths)
         vectors, is_token = pad(tokens, lengths, width=ids.shape[1])
         mask = is_token[:, 2:]
         embeddings = layers.new_zeros(len(ids), len(layers), mask.shape[1], layers.shape[2])
         embeddings.transpose(0, 1)[:, mask] = layers
-        embeddings[:, 0][~mask] = filler.repeat(2)
+        embeddings[:, 0][~mask] = self._padding.repeat(2)
         return {
             "lm_embeddings": embeddings.numpy(),
             "lengths": (lengths - 2).int().numpy(),
-            "token_embeddings": vectors.where(is_token[..., None], filler).numpy(),
+            "token_embeddings": vectors.where(is_token[..., None], self._padding).numpy(),
             "mask": mask.numpy(),
         }
 
@@ -130,12 +135,12 @@ class BidirectionalLanguageModel:
         """Return the context-free vectors of (B, T, C) ids, one after another, without markers."""
         return self._encode(torch.as_tensor(ids))[0]
 
-    def _encode(self, ids: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Return flat vectors of the ids, which include markers, lengths, and that of padding."""
+    def _encode(self, ids: Tensor) -> tuple[Tensor, Tensor]:
+        """Return flat vectors of the ids, which include markers, and lengths."""
         if self._embedding is not None:
-            return self._embedding[ids[ids > 0]], (ids > 0).sum(dim=1), self._embedding[0]
+            return self._embedding[ids[ids > 0]], (ids > 0).sum(dim=1)
         vectors, lengths = self._elmo.encode(ids)  # with another pair of markers around each
-        return drop_ends(vectors, lengths), lengths - 2, self._elmo.encode_padding()
+        return drop_ends(vectors, lengths), lengths - 2
 
 
 def weight_layers(

@@ -348,8 +348,21 @@ def test_sentence_vectors_of_any_layer(model):
     for layer in (0, 2):
         pooled = embedder.sentence_vectors([["A", "bank"]], layers=layer)
         np.testing.assert_allclose(pooled[0], layers[layer].mean(axis=0), atol=1e-6)
-    with pytest.raises(ConfigError, match="one vector per token"):
-        embedder.sentence_vectors([["A"]], layers=[0, 1])
+    several = embedder.sentence_vectors([["A", "bank"], []], layers=[0, 2])
+    expected = [layers[layer].mean(axis=0) for layer in (0, 2)]
+    np.testing.assert_allclose(several[0], np.concatenate(expected), atol=1e-6)
+    assert not several[1].any()
+    assert embedder.sentence_vectors([], layers=[0, 2]).shape == (0, 20)
+
+
+def test_last_states_have_read_the_whole_sentence(model):
+    embedder = Embedder(model, layers="top")
+    (found,) = embedder.sentence_vectors([["A", "bank", "."]], pool="last")
+    half = len(found) // 2
+    (changed,) = embedder.sentence_vectors([["The", "bank", "!"]], pool="last")
+    tokens = embedder.embed(["A", "bank", "."], tokenized=True)
+    assert np.array_equal(found, [*tokens[2, :half], *tokens[0, half:]])
+    assert not np.isclose(found, changed).any()  # the far end of each direction matters
 
 
 def test_progress_is_shown_where_asked_for(model, capsys):

@@ -4,6 +4,7 @@ Shapes: L layers, D both directions of one layer.
 """
 
 import copy
+import math
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -45,6 +46,9 @@ class Pool(StrEnum):
 
     MEAN = "mean"
     MAX = "max"
+    LAST = "last"
+    """Each direction after the whole sentence: the forward LM at the last token, the backward LM at
+    the first."""
 
 
 def load(
@@ -286,20 +290,20 @@ class Embedder:
         layers: Layers | None = None,
         tokenized: bool = False,
     ) -> Array:
-        """Return (sentences, D): the mean or maximum over each sentence's tokens.
+        """Return (sentences, D): the mean or maximum over each sentence's tokens, or the last.
 
-        A sentence without tokens gets zeros. Input is as for `embed`; one sentence gives (D,).
+        With `pool="last"`, the forward half is that of the last token and the backward half that of
+        the first token, so that each direction has read the whole sentence. A sentence without
+        tokens gets zeros. Several layers are concatenated, layer by layer. Input is as for `embed`;
+        one sentence gives a single vector.
         """
         how = Pool(read_choice("pool", pool, Pool))
-        if self.choose_layers(layers).num_kept is not None:
-            raise ConfigError(
-                "sentence vectors need one vector per token; choose one layer, 'average' or a "
-                "ScalarMix"
-            )
+        num_layers = self.choose_layers(layers).num_kept or 1
         parsed, is_single = self._parse_input(sentences, tokenized=tokenized)
         windows = self._windows(parsed, layers=layers, rows=max(len(parsed), 1))
         pooled = [_pool(vectors, how) for window in windows for vectors in window.vectors]
-        stacked = np.stack(pooled) if pooled else np.empty((0, self.vector_dim), dtype=np.float32)
+        empty = np.empty((0, num_layers * self.vector_dim), dtype=np.float32)
+        stacked = np.stack(pooled) if pooled else empty
         return stacked[0] if is_single else stacked
 
     @overload
@@ -470,11 +474,15 @@ class Embedder:
 
 
 def _pool(vectors: Array, pool: Pool) -> Array:
-    """Reduce (tokens, D) to (D,)."""
-    if len(vectors) == 0:
-        return np.zeros(vectors.shape[1], dtype=np.float32)
+    """Reduce (tokens, D) to (D,), or (layers, tokens, D) to (layers * D,)."""
+    if vectors.shape[-2] == 0:
+        return np.zeros(vectors.shape[-1] * math.prod(vectors.shape[:-2]), dtype=np.float32)
     match pool:
         case Pool.MEAN:
-            return vectors.mean(axis=0)
+            pooled = vectors.mean(axis=-2)
         case Pool.MAX:
-            return vectors.max(axis=0)
+            pooled = vectors.max(axis=-2)
+        case Pool.LAST:
+            half = vectors.shape[-1] // 2
+            pooled = np.concatenate([vectors[..., -1, :half], vectors[..., 0, half:]], axis=-1)
+    return pooled.reshape(-1)

@@ -6,6 +6,7 @@ import io
 import json
 import re
 import shlex
+import shutil
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,6 +18,7 @@ from tests import tiny
 from tests.weights import peer_files
 
 DOCS = Path(__file__).parents[1] / "docs"
+CHECKPOINT = Path(__file__).parent / "weights" / "tf_checkpoint" / "fixture" / "whole"
 BLOCK = re.compile(r"^```(\w+)([^\n]*)\n(.*?)^```$", flags=re.MULTILINE | re.DOTALL)
 OPTIONAL = ("duckdb", "pandas", "polars")
 USES_OF_BANK = """He sat on the bank of the river and watched the boats.
@@ -102,6 +104,10 @@ def write_sample_files(folder: Path) -> None:
     architecture = peer_files.make_architecture()
     weights = peer_files.make_many_langs(architecture)
     peer_files.write_many_langs_folder(folder / "many_langs_folder", architecture, *weights)
+    shutil.make_archive(str(folder / "210"), "zip", folder / "elmo")
+    for name in ("bilm_run", "dumped"):
+        shutil.copytree(CHECKPOINT, folder / name)
+    (folder / "bilm_run" / "weights.hdf5").unlink()
     (folder / "sentences.txt").write_text(USES_OF_BANK)
     (folder / "reviews.txt").write_text("Great film. Go and see it.\nIt was dull.\n")
     documents = ["The bank raised its rates .\nA river has two banks .\n"] * 8

@@ -13,7 +13,7 @@ from elmore.embed.embedder import load
 from elmore.errors import ElmoreError, ModelError
 from elmore.lm.language_model import LanguageModel, find_model, load_language_model
 from elmore.weights.bilm_tf import write_bilm_tf
-from elmore.weights.loading import load_model
+from elmore.weights.loading import find_source, load_model
 from tests import tiny
 from tests.lm.slow_language_model import WORDS, make_language_model
 from tests.weights import peer_files
@@ -297,5 +297,5 @@ def test_a_model_of_the_hub_is_fetched_with_its_softmax(tmp_path, monkeypatch):
     assert set(peer_files.names(tmp_path / "snapshot")) <= set(asked)
     load_model("owner/name")
     assert asked.count("softmax.safetensors") == 1
-    assert find_model("owner/name") == tmp_path / "snapshot"
+    assert find_model(find_source("owner/name")) == tmp_path / "snapshot"
     assert (asked.count("softmax.json"), asked.count("softmax.safetensors")) == (2, 1)

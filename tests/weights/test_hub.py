@@ -62,7 +62,6 @@ def test_a_local_model_is_loaded_without_network(tmp_path, monkeypatch):
         "a/b\n",
         "模型/名",
         "C:\\models\\x",
-        "https://huggingface.co/a/b",
         Path("owner/name"),
     ],
 )

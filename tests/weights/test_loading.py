@@ -78,10 +78,10 @@ def test_what_holds_no_model_is_refused(tmp_path):
         load_model(tmp_path / "pipe.hdf5")
 
 
-@pytest.mark.parametrize("name", ["options", "token_embeddings", "vocabulary"])
+@pytest.mark.parametrize("name", ["options", "token_embeddings", "vocabulary", "softmax"])
 def test_files_a_model_folder_has_no_use_for_are_not_silently_ignored(name, tmp_path):
     tiny.model().save_pretrained(tmp_path)
-    with pytest.raises(ModelError, match="HDF5 weights only"):
+    with pytest.raises(ModelError, match="with weights of bilm-tf only"):
         load_model(tmp_path, **{name: tmp_path / "x"})
 
 

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -24,7 +25,8 @@ def convert(
     source: Annotated[
         str,
         typer.Argument(
-            help="bilm-tf weights (.hdf5), ELMoForManyLangs folder, model folder or hub id."
+            help="bilm-tf weights (.hdf5) or TensorFlow checkpoint, ELMoForManyLangs folder, "
+            "archive of one of them, model folder or hub id."
         ),
     ],
     out: Annotated[
@@ -51,6 +53,7 @@ def convert(
     options_path: options.Options = None,
     token_embeddings: options.TokenEmbeddings = None,
     vocabulary: options.Vocabulary = None,
+    softmax: options.Softmax = None,
     overwrite: Annotated[
         bool,
         typer.Option("--overwrite", help="Overwrite an options.json that describes another model."),
@@ -74,17 +77,19 @@ def convert(
 
         elmore convert many_langs_folder/ --out model/
 
+        elmore convert model.ckpt-935588 --vocabulary vocab.txt --out model/
+
         elmore convert run/model --out small/ --store f16
 
         elmore convert model/ --to bilm-tf --out weights.hdf5
 
         elmore convert run/model --to bilm-tf --from-zeros --out weights.hdf5
     """
-    from elmore.lm.language_model import find_model, load_language_model  # noqa: PLC0415
+    from elmore.lm.language_model import NoSoftmaxError, load_language_model  # noqa: PLC0415
     from elmore.weights.bilm_tf import write_bilm_tf  # noqa: PLC0415  brings torch
     from elmore.weights.loading import load_model  # noqa: PLC0415
     from elmore.weights.model_folder import check_target  # noqa: PLC0415
-    from elmore.weights.softmax_file import has_softmax, remove_softmax  # noqa: PLC0415
+    from elmore.weights.softmax_file import remove_softmax  # noqa: PLC0415
 
     if to is Target.BILM_TF and store != Precision.F32:
         raise typer.BadParameter(f"bilm-tf files cannot store {store}; leave out --store")
@@ -96,15 +101,17 @@ def convert(
         "options": options_path,
         "token_embeddings": token_embeddings,
         "vocabulary": vocabulary,
+        "softmax": softmax,
     }
-    # Models that need these files have no softmax; others are refused on loading.
-    has_words = not no_softmax and not any(files.values()) and has_softmax(find_model(source))
-    predicting = load_language_model(source) if has_words and to is Target.ELMORE else None
+    predicting = None
+    if not no_softmax and not token_embeddings:
+        with suppress(NoSoftmaxError):
+            predicting = load_language_model(source, **files)
     model = predicting.elmo if predicting else load_model(source, **files)
     options.print_notes(model)
     if to is Target.BILM_TF:
         written = write_bilm_tf(model, out, overwrite=overwrite, from_zeros=from_zeros)
-        if has_words:
+        if predicting:
             print(
                 "note: bilm-tf files cannot store an LM head, so it was left out; score "
                 "and evaluate need the original folder",

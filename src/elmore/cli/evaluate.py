@@ -19,6 +19,7 @@ from elmore.text.documents import group_documents, limit_sentences
 from elmore.text.language import Language
 
 if TYPE_CHECKING:
+    from elmore.lm.language_model import LanguageModel
     from elmore.lm.perplexity import LossTotals
 
 Document = list[list[str]]
@@ -46,6 +47,9 @@ def evaluate(
         ),
     ],
     model: options.PredictingModel = None,
+    options_path: options.Options = None,
+    vocabulary: options.Vocabulary = None,
+    softmax: options.Softmax = None,
     state: Annotated[
         StatePolicy,
         typer.Option(
@@ -89,6 +93,8 @@ def evaluate(
         elmore evaluate heldout.txt
 
         elmore evaluate corpus/ --model model/ --part heldout --json
+
+        elmore evaluate heldout.txt --model model.ckpt-935588 --vocabulary vocab.txt
     """
     without: list[str] = []
     if Path(text).is_dir():
@@ -116,7 +122,10 @@ def evaluate(
         )
         for name, sentences in texts.items()
     }
-    totals = _measure(model, documents, state, initial, device)
+    loaded = options.load_language_model(
+        model, device, options=options_path, vocabulary=vocabulary, softmax=softmax
+    )
+    totals = _measure(loaded, documents, state, initial)
     if not any(total.num_predictions for total in totals.values()):
         name = "standard input" if text == "-" else text
         raise DataError(
@@ -184,19 +193,14 @@ def _open_corpus(
 
 
 def _measure(
-    model: str | None,
+    loaded: "LanguageModel",
     documents: Mapping[str, Iterator[Document]],
     state: StatePolicy,
     initial: Initial,
-    device: str,
 ) -> dict[str, "LossTotals"]:
-    from elmore.jobs.device import read_device  # noqa: PLC0415  brings torch
-    from elmore.lm.language_model import load_language_model  # noqa: PLC0415
     from elmore.lm.perplexity import measure_losses  # noqa: PLC0415
     from elmore.read.documents import zero_state  # noqa: PLC0415
 
-    loaded = load_language_model(model).to(read_device(device))
-    options.print_notes(loaded.elmo)
     totals = {}
     # Text is read ahead, so the number of bytes read would not show the progress.
     with show_status("measuring") as show:

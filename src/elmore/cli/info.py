@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -20,6 +21,7 @@ def info(
     options_path: options.Options = None,
     token_embeddings: options.TokenEmbeddings = None,
     vocabulary: options.Vocabulary = None,
+    softmax: options.Softmax = None,
     system: Annotated[
         bool,
         typer.Option(
@@ -40,19 +42,29 @@ def info(
         elmore info --system
     """
     if system:
-        if source or options_path or token_embeddings or vocabulary:
+        if source or options_path or token_embeddings or vocabulary or softmax:
             raise typer.BadParameter("--system describes this machine; leave out the model")
         _print_system(as_json=as_json)
         return
     from elmore.lm.language_model import find_model  # noqa: PLC0415
     from elmore.weights.describe import describe_model  # noqa: PLC0415  brings torch
-    from elmore.weights.loading import load_model  # noqa: PLC0415
+    from elmore.weights.loading import find_source, open_source, read_source  # noqa: PLC0415
 
-    folder = find_model(source)
-    model = load_model(
-        folder, options=options_path, token_embeddings=token_embeddings, vocabulary=vocabulary
+    found = find_source(
+        source,
+        options=options_path,
+        token_embeddings=token_embeddings,
+        vocabulary=vocabulary,
+        softmax=softmax,
     )
-    facts = describe_model(model, folder=folder)
+    folder = find_model(found)
+    if found.is_default:
+        facts = describe_model(read_source(found), folder=folder)
+    else:
+        with open_source(found) as opened:
+            facts = describe_model(
+                read_source(opened), folder=Path(str(opened.path)), checkpoint=opened.softmax
+            )
     if as_json:
         print(json.dumps(facts, indent=2, ensure_ascii=False))
     else:

@@ -17,6 +17,7 @@ from elmore.text.line_sentences import NumberedSentence
 
 if TYPE_CHECKING:
     from elmore.embed.embedder import Embedder
+    from elmore.lm.language_model import LanguageModel
     from elmore.weights.elmo_model import ElmoModel
 
 
@@ -56,8 +57,9 @@ Model = Annotated[
     typer.Option(
         "--model",
         "-m",
-        help="Model folder, bilm-tf weights (.hdf5), ELMoForManyLangs folder or "
-        "Hugging Face hub id. Default: the English model that comes with elmore.",
+        help="Model folder, bilm-tf weights (.hdf5) or TensorFlow checkpoint, ELMoForManyLangs "
+        "folder, archive of one of them (.zip, .tar.gz, .tar.bz2) or Hugging Face hub id. Default: "
+        "the English model that comes with elmore.",
     ),
 ]
 PredictingModel = Annotated[
@@ -65,8 +67,8 @@ PredictingModel = Annotated[
     typer.Option(
         "--model",
         "-m",
-        help="Folder or Hugging Face hub id of a model with an LM head. Default: the English model "
-        "that comes with elmore.",
+        help="Folder or Hugging Face hub id of a model with an LM head, or a TensorFlow checkpoint "
+        "of bilm-tf. Default: the English model that comes with elmore.",
     ),
 ]
 Options = Annotated[
@@ -77,7 +79,16 @@ TokenEmbeddings = Annotated[
     Path | None,
     typer.Option(help="bilm-tf file of token embeddings, used instead of the character CNN."),
 ]
-Vocabulary = Annotated[Path | None, typer.Option(help="The vocabulary of --token-embeddings.")]
+Vocabulary = Annotated[
+    Path | None, typer.Option(help="The vocabulary of --token-embeddings or of a checkpoint.")
+]
+Softmax = Annotated[
+    Path | None,
+    typer.Option(
+        "--softmax",
+        help="TensorFlow checkpoint with the LM head of HDF5 weights, such as model.ckpt-935588.",
+    ),
+]
 Tokenized = Annotated[
     bool,
     typer.Option(
@@ -237,3 +248,14 @@ def load_embedder(model: str | None, **settings: Any) -> "Embedder":
             file=sys.stderr,
         )
     return embedder
+
+
+def load_language_model(model: str | None, device: str, **files: Path | None) -> "LanguageModel":
+    """Load a model that predicts words."""
+    from elmore.jobs.device import read_device  # noqa: PLC0415  brings torch
+    from elmore.lm.language_model import load_language_model as load  # noqa: PLC0415
+
+    place = read_device(device)
+    loaded = load(model, **files).to(place)
+    print_notes(loaded.elmo)
+    return loaded

@@ -1,7 +1,8 @@
 """`elmore score`: how likely sentences are, and which words fit in a gap."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 def score(
     text: options.OptionalText = None,
     model: options.PredictingModel = None,
+    options_path: options.Options = None,
+    vocabulary: options.Vocabulary = None,
+    softmax: options.Softmax = None,
     sentence: Annotated[
         str | None, typer.Option("--sentence", help="A sentence to score instead of a text.")
     ] = None,
@@ -55,15 +59,25 @@ def score(
         elmore score --sentence "He sat on the bank of the river."
 
         elmore score --gap "The ___ raised interest rates."
+
+        elmore score letters.txt --model model.ckpt-935588 --vocabulary vocab.txt
     """
     if [text, sentence, gap].count(None) != 2:
         raise typer.BadParameter("give one of: a text, --sentence, --gap")
+    load = partial(
+        options.load_language_model,
+        model,
+        device,
+        options=options_path,
+        vocabulary=vocabulary,
+        softmax=softmax,
+    )
     if text is not None:
         sentences = filter(
             None,
             options.open_sentences(text, tokenized=tokenized, form=form, language=language),
         )
-        _score_text(model, text, sentences, device=device, as_json=as_json)
+        _score_text(load, text, sentences, as_json=as_json)
         return
     given = gap if gap is not None else sentence
     assert given is not None
@@ -74,16 +88,20 @@ def score(
     from elmore.lm.scoring import GAP, check_gap, fill_gap, score_sentences  # noqa: PLC0415
 
     if gap is None and GAP not in tokens:
-        for found in score_sentences(_load(model, device), [tokens]):
+        for found in score_sentences(load(), [tokens]):
             _print_score(found, as_json=as_json)
         return
     check_gap(tokens)
-    fillings = fill_gap(_load(model, device), tokens, top=top, num_candidates=candidates)
+    fillings = fill_gap(load(), tokens, top=top, num_candidates=candidates)
     _print_fillings(tokens, fillings, as_json=as_json)
 
 
 def _score_text(
-    model: str | None, text: str, sentences: Iterator[list[str]], *, device: str, as_json: bool
+    load: "Callable[[], LanguageModel]",
+    text: str,
+    sentences: Iterator[list[str]],
+    *,
+    as_json: bool,
 ) -> None:
     first = next(sentences, None)
     if first is None:
@@ -91,18 +109,8 @@ def _score_text(
         raise DataError(f"{name} has no sentences to score; give another text")
     from elmore.lm.scoring import score_sentences  # noqa: PLC0415  brings torch
 
-    for found in score_sentences(_load(model, device), chain([first], sentences)):
+    for found in score_sentences(load(), chain([first], sentences)):
         _print_score(found, as_json=as_json)
-
-
-def _load(model: str | None, device: str) -> "LanguageModel":
-    from elmore.jobs.device import read_device  # noqa: PLC0415  brings torch
-    from elmore.lm.language_model import load_language_model  # noqa: PLC0415
-
-    checked_device = read_device(device)
-    loaded = load_language_model(model).to(checked_device)
-    options.print_notes(loaded.elmo)
-    return loaded
 
 
 def _print_score(found: "SentenceScore", *, as_json: bool) -> None:

@@ -57,6 +57,7 @@ def load(
     options: str | Path | None = None,
     token_embeddings: str | Path | None = None,
     vocabulary: str | Path | None = None,
+    softmax: str | Path | None = None,
     revision: str | None = None,
     state: StatePolicy | str = StatePolicy.RESET,
     layers: Layers = AVERAGE,
@@ -70,8 +71,10 @@ def load(
     """Load any published model or your own; without a source, the model shipped with elmore.
 
     `source` is a model folder, bilm-tf weights (.hdf5, with `options` unless options.json is next
-    to them), an ELMoForManyLangs folder or a Hugging Face hub id (with `revision`). The other
-    arguments are those of `Embedder`.
+    to them), a TensorFlow checkpoint of bilm-tf, an ELMoForManyLangs folder, a published archive
+    (.zip, .tar.gz, .tar.bz2) or a Hugging Face hub id (with `revision`). To predict words, a
+    checkpoint needs its `vocabulary`; `softmax` joins a checkpoint's softmax to HDF5 weights. The
+    other arguments are those of `Embedder`.
     """
     checked_device = read_device(device)
     found = find_source(
@@ -79,6 +82,7 @@ def load(
         options=options,
         token_embeddings=token_embeddings,
         vocabulary=vocabulary,
+        softmax=softmax,
         revision=revision,
     )
     embedder = Embedder(
@@ -336,15 +340,14 @@ class Embedder:
     def language_model(self) -> "LanguageModel":
         """The model with its LM head, loaded on first use."""
         if self._language_model is None:
-            from elmore.lm.language_model import LanguageModel  # noqa: PLC0415  often not needed
+            from elmore.lm.language_model import read_language_model  # noqa: PLC0415  often not needed
 
             source = self._source
             if source is None:
                 raise ModelError(
                     "a model in memory has no LM head; load one from a folder with elmore.load"
                 )
-            path = None if source.is_default else source.find()
-            self._language_model = LanguageModel.load(path).to(self.device)
+            self._language_model = read_language_model(source).to(self.device)
         return self._language_model
 
     def save(self, folder: str | Path, *, store: Precision | str = Precision.F32) -> None:

@@ -12,10 +12,18 @@ from torch import Tensor
 from elmore.errors import ModelError
 from elmore.text.inputs import check_sentences
 from elmore.text.tokens import parse_sentence
+from elmore.weights.bilm_tf_checkpoint import read_checkpoint_softmax
 from elmore.weights.elmo_model import ElmoModel, assemble_model
 from elmore.weights.hub import fetch, upload
-from elmore.weights.loading import find_default, load_model
-from elmore.weights.model_folder import WEIGHTS, check_target, find_folder, round_tensors
+from elmore.weights.loading import (
+    ModelSource,
+    find_default,
+    find_softmax,
+    find_source,
+    open_source,
+    read_source,
+)
+from elmore.weights.model_folder import WEIGHTS, check_target, round_tensors
 from elmore.weights.softmax_file import (
     FILES,
     SETTINGS,
@@ -43,9 +51,21 @@ class LanguageModel:
     """How it was trained, for information only."""
 
     @classmethod
-    def load(cls, source: str | Path | None = None) -> "LanguageModel":
-        """Load a model folder or a hub id with an LM head; without a source, elmore's own model."""
-        return load_language_model(source)
+    def load(
+        cls,
+        source: str | Path | None = None,
+        *,
+        options: str | Path | None = None,
+        vocabulary: str | Path | None = None,
+        softmax: str | Path | None = None,
+    ) -> "LanguageModel":
+        """Load a model with its LM head; without a source, elmore's own model.
+
+        `source` is a model folder, a hub id or a TensorFlow checkpoint of bilm-tf, whose `options`
+        and `vocabulary` are found next to it or given. `softmax` is a checkpoint whose softmax is
+        joined to HDF5 weights.
+        """
+        return load_language_model(source, options=options, vocabulary=vocabulary, softmax=softmax)
 
     def score(self, sentences: Iterable[str | Sequence[str]]) -> "Iterator[SentenceScore]":
         """Yield each sentence's log-probability per token, from both directions.
@@ -106,32 +126,68 @@ class NoSoftmaxError(ModelError):
     """The model has no softmax, so it can embed but not predict words."""
 
 
-def find_model(source: str | Path | None, *, softmax_files: Sequence[str] = (SETTINGS,)) -> Path:
-    """Return the folder of a model; from the hub, fetch only the named files of its softmax."""
-    if source is None:
+def find_model(source: ModelSource) -> Path:
+    """Return the path of a model; from the hub, also fetch the settings of its softmax."""
+    if source.is_default:
         return find_default()
-    folder = find_folder(source)
-    if folder != Path(source).expanduser():  # from the hub
-        fetch(str(source), softmax_files)
-    return folder
+    if source.hub_id is not None:
+        fetch(source.hub_id, [SETTINGS], **source.hub_options)
+    return source.find()
 
 
-def load_language_model(source: str | Path | None = None) -> LanguageModel:
-    """Load a model with a softmax from a folder or the hub; by default, elmore's own."""
-    folder = find_model(source, softmax_files=FILES)
-    if not has_softmax(folder):
-        raise NoSoftmaxError(
-            f"the model at {str(source or folder)!r:.200} has no softmax, so it cannot predict "
-            "words (published models come without one); to score text, train or fine-tune a model "
-            "with elmore"
+def load_language_model(
+    source: str | Path | None = None,
+    *,
+    options: str | Path | None = None,
+    token_embeddings: str | Path | None = None,
+    vocabulary: str | Path | None = None,
+    softmax: str | Path | None = None,
+) -> LanguageModel:
+    """Load a model with a softmax; by default, elmore's own."""
+    return read_language_model(
+        find_source(
+            source,
+            options=options,
+            token_embeddings=token_embeddings,
+            vocabulary=vocabulary,
+            softmax=softmax,
         )
-    elmo = load_model(folder)
+    )
+
+
+def read_language_model(source: ModelSource) -> LanguageModel:
+    """Load the model of a source with its softmax."""
+    if source.hub_id is not None:
+        fetch(source.hub_id, FILES, **source.hub_options)
+    if source.is_default:
+        return _read_folder(find_default(), ModelSource())
+    with open_source(source) as opened:
+        assert opened.path is not None
+        if has_softmax(Path(opened.path)):
+            return _read_folder(Path(opened.path), opened)
+        found = find_softmax(opened)
+        if found is None:
+            raise NoSoftmaxError(
+                f"the model at {str(source)!r:.200} has no softmax, so it cannot predict words "
+                "(HDF5 weights and ELMoForManyLangs' models come without one); give the TensorFlow "
+                "checkpoint of the weights (--softmax), or train or fine-tune a model with elmore"
+            )
+        elmo = read_source(opened)
+        return _join(elmo, read_checkpoint_softmax(*found, elmo))
+
+
+def _read_folder(folder: Path, source: ModelSource) -> LanguageModel:
+    elmo = read_source(source)
     saved = read_softmax(folder, dim=elmo.config.lstm.output_dim)
     if saved.model != elmo.fingerprint():
         raise ModelError(
             f"{folder}: the softmax does not belong to these weights; save both together, download "
             "the whole folder again, or convert it with --no-softmax"
         )
+    return _join(elmo, saved)
+
+
+def _join(elmo: ElmoModel, saved: SavedSoftmax) -> LanguageModel:
     return LanguageModel(
         elmo=elmo,
         softmax=saved.softmax,

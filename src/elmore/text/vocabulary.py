@@ -1,9 +1,12 @@
 """Vocabulary files: one word or character per line; the id is the line number, from 0."""
 
+import lzma
+import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from elmore.errors import DataError, ModelError
+from elmore.text.compressed_stream import FORMATS, open_compressed
 
 MAX_BYTES = 1 << 30
 
@@ -69,15 +72,18 @@ def order_entries(ids: Mapping[str, int], *, size: int) -> list[str]:
 
 
 def read_entries(path: Path) -> list[str]:
-    """Read one entry per line. Only a line feed ends a line; other spaces can be entries."""
+    """Read one entry per line, also of a .gz file. Only a line feed ends a line."""
+    suffix = path.suffix.lower()
     try:
         with path.open("rb") as file:  # a device has no size and may have no end
-            data = file.read(MAX_BYTES + 1)
+            stream = open_compressed(file, suffix=suffix) if suffix in FORMATS else file
+            data = stream.read(MAX_BYTES + 1)
         if len(data) > MAX_BYTES:
             raise DataError(f"{path} is larger than {MAX_BYTES >> 20} MB; give a list of words")
         text = data.decode("utf-8")
-    except OSError as error:
-        raise DataError(f"cannot read {path}: {error.strerror}; check the path") from error
+    except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise DataError(f"cannot read {path}: {reason}; check the file") from error
     except UnicodeDecodeError as error:
         raise DataError(f"{path} is not UTF-8 (byte {error.start}); convert it first") from error
     lines = text.split("\n")

@@ -4,7 +4,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import h5py
 import torch
 
 from elmore.config import ModelConfig, Units
@@ -23,7 +22,13 @@ from elmore.weights.bilm_tf_arrays import (
 )
 from elmore.weights.bilm_tf_options import make_options, read_options
 from elmore.weights.elmo_model import ElmoModel, assemble_model
-from elmore.weights.hdf5_arrays import has_dataset, open_hdf5, read_arrays, write_arrays
+from elmore.weights.hdf5_arrays import (
+    Hdf5Arrays,
+    WeightArrays,
+    open_hdf5,
+    read_arrays,
+    write_arrays,
+)
 
 HDF5_SUFFIXES = (".hdf5", ".h5")
 OPTIONS, TOKEN_EMBEDDINGS, VOCABULARY = "options.json", "token_embeddings.hdf5", "vocabulary.txt"
@@ -39,27 +44,36 @@ def read_bilm_tf(
     """Load a model; with a token-embedding file, tokens are looked up instead of spelled."""
     if (token_embeddings_path is None) != (vocabulary_path is None):
         raise ModelError("a token-embedding file and its vocabulary belong together; give both")
-    words = [] if vocabulary_path is None else _read_vocabulary(vocabulary_path)
+    words = [] if vocabulary_path is None else read_vocabulary(vocabulary_path)
     num_words = None if vocabulary_path is None else len(words)
-    options = read_json(options_path)
-    try:
-        config = read_options(options, name=weights_path.stem, num_words=num_words)
-    except ModelError as error:
-        raise ModelError(f"{options_path}: {error}") from error
+    config = read_config(options_path, name=weights_path.stem, num_words=num_words)
     with open_hdf5(weights_path) as file:
-        is_single = _has_short_names(config, file)
-        config = _follow_file(config, file, is_single=is_single)
-        tensors = to_tensors(
-            read_arrays(file, array_shapes(config, is_single=is_single)),
-            config,
-            is_single=is_single,
-        )
+        config, tensors = read_tensors(config, Hdf5Arrays(file))
     if token_embeddings_path is not None:
         shape = (len(words), config.lstm.output_dim)
         with open_hdf5(token_embeddings_path) as file:
             table = read_arrays(file, {"embedding": shape})["embedding"]
         tensors[WORD_TABLE] = torch.from_numpy(table)
     return assemble_model(config, tensors, words=words)
+
+
+def read_config(options_path: Path, *, name: str, num_words: int | None) -> ModelConfig:
+    """Read the config of a model from its options file."""
+    options = read_json(options_path)
+    try:
+        return read_options(options, name=name, num_words=num_words)
+    except ModelError as error:
+        raise ModelError(f"{options_path}: {error}") from error
+
+
+def read_tensors(
+    config: ModelConfig, arrays: WeightArrays
+) -> tuple[ModelConfig, dict[str, torch.Tensor]]:
+    """Read the weights of a network; the config may change to follow them."""
+    is_single = _has_short_names(config, arrays)
+    config = _follow_file(config, arrays, is_single=is_single)
+    shapes = array_shapes(config, is_single=is_single)
+    return config, to_tensors(arrays.read(shapes), config, is_single=is_single)
 
 
 def write_bilm_tf(
@@ -165,7 +179,7 @@ def _check_writable(model: ElmoModel, *, from_zeros: bool) -> None:
     )
 
 
-def _read_vocabulary(path: Path) -> list[str]:
+def read_vocabulary(path: Path) -> list[str]:
     """Read a vocabulary as bilm-tf does: strip lines; the last entry of a repeated word counts."""
     words = [line.strip() for line in read_entries(path)]
     words = [word for word in words if word != "!!!MAXTERMID"]
@@ -173,24 +187,24 @@ def _read_vocabulary(path: Path) -> list[str]:
     return [word if last[word] == index else "" for index, word in enumerate(words)]
 
 
-def _follow_file(config: ModelConfig, file: h5py.File, *, is_single: bool) -> ModelConfig:
+def _follow_file(config: ModelConfig, arrays: WeightArrays, *, is_single: bool) -> ModelConfig:
     """Raise an error if the options describe a smaller network; keep square projections.
 
     bilm-tf never writes projections between equal widths, but AllenNLP uses them if they exist.
     """
     for name in arrays_of_more_layers(config):
-        if has_dataset(file, name):
+        if arrays.has(name):
             raise ModelError(
-                f"{file.filename} has {name!r}, but its options have fewer layers; "
+                f"{arrays} has {name!r}, but its options have fewer layers; "
                 "give the options that belong to these weights"
             )
-    if config.characters is not None and has_dataset(file, "CNN_proj/W_proj"):
+    if config.characters is not None and arrays.has("CNN_proj/W_proj"):
         config = replace(config, has_token_projection=True)
-    if has_dataset(file, f"{name_cell(0, 0, is_single=is_single)}/W_P_0"):
+    if arrays.has(f"{name_cell(0, 0, is_single=is_single)}/W_P_0"):
         config = replace(config, lstm=replace(config.lstm, has_projection=True))
     return config
 
 
-def _has_short_names(config: ModelConfig, file: h5py.File) -> bool:
+def _has_short_names(config: ModelConfig, arrays: WeightArrays) -> bool:
     long, short = (f"{name_cell(0, 0, is_single=is_single)}/W_0" for is_single in (False, True))
-    return config.lstm.num_layers == 1 and not has_dataset(file, long) and has_dataset(file, short)
+    return config.lstm.num_layers == 1 and not arrays.has(long) and arrays.has(short)

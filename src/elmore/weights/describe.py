@@ -6,12 +6,18 @@ from elmore.weights.elmo_model import ElmoModel
 from elmore.weights.model_card import describe_tokens, describe_training
 from elmore.weights.model_folder import WEIGHTS, find_store
 from elmore.weights.softmax_file import FILES, SETTINGS, describe_softmax, has_softmax
+from elmore.weights.tf_checkpoint.prefix import find_prefix
 
 Facts = dict[str, str | float | bool | None]
 
 
-def describe_model(model: ElmoModel, *, folder: Path | None = None) -> Facts:
-    """Return a model's sizes, layers, memory and origin, and how its folder stores it."""
+def describe_model(
+    model: ElmoModel, *, folder: Path | None = None, checkpoint: str | None = None
+) -> Facts:
+    """Return a model's sizes, layers, memory and origin, and how its folder stores it.
+
+    `checkpoint` is one that has the softmax of the model.
+    """
     config = model.config
     num_weights = sum(weight.numel() for weight in model.bilm.parameters())
     num_bytes = sum(weight.numel() * weight.element_size() for weight in model.bilm.parameters())
@@ -37,14 +43,15 @@ def describe_model(model: ElmoModel, *, folder: Path | None = None) -> Facts:
         "initial_state": "rest state" if has_rest_state else "zeros",
         "parameters": num_weights,
         "memory_bytes": num_bytes,
-        **_describe_files(model, folder),
+        **_describe_files(model, folder, has_checkpoint=checkpoint is not None),
         "hash": model.fingerprint(),
         "notes": config.about.notes,
     }
 
 
-def _describe_files(model: ElmoModel, folder: Path | None) -> Facts:
-    """Describe the files of a model folder; other formats just have no softmax."""
+def _describe_files(model: ElmoModel, folder: Path | None, *, has_checkpoint: bool) -> Facts:
+    """Describe the files of a model folder; of other formats, only checkpoints have a softmax."""
+    has_checkpoint = has_checkpoint or (folder is not None and find_prefix(folder) is not None)
     weights = folder / WEIGHTS if folder else None
     is_ours = weights is not None and weights.is_file()
     facts: Facts = {
@@ -53,7 +60,7 @@ def _describe_files(model: ElmoModel, folder: Path | None) -> Facts:
         "has_softmax": bool(folder and is_ours and has_softmax(folder)),
     }
     if not folder or not facts["has_softmax"]:
-        return facts
+        return {**facts, "has_softmax": has_checkpoint}
     missing = [name for name in FILES if not (folder / name).exists()]
     if missing:
         # Embedding never reads them, so those of a hub model may not have been downloaded.

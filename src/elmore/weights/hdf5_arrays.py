@@ -3,8 +3,10 @@
 import io
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from math import prod
 from pathlib import Path
+from typing import Protocol
 
 import h5py
 import numpy as np
@@ -20,6 +22,35 @@ Shape = tuple[int, ...]
 MAX_EXPANSION = 10
 # The errors that h5py raises on damaged files, depending on where the damage is.
 HDF5_ERRORS = (OSError, RuntimeError, LookupError, ValueError, TypeError, ArithmeticError)
+
+
+class WeightArrays(Protocol):
+    """Named arrays of weights, from a file of any format."""
+
+    def has(self, name: str) -> bool:
+        """Return whether there is such an array."""
+
+    def read(self, shapes: Mapping[str, Shape]) -> dict[str, FloatArray]:
+        """Check all named arrays, then read them."""
+
+
+@dataclass(frozen=True)
+class Hdf5Arrays:
+    """The arrays of an open HDF5 file."""
+
+    file: h5py.File
+
+    def __str__(self) -> str:
+        """Return the name of the file for messages."""
+        return str(self.file.filename)
+
+    def has(self, name: str) -> bool:
+        """Return whether there is such an array in this file."""
+        return has_dataset(self.file, name)
+
+    def read(self, shapes: Mapping[str, Shape]) -> dict[str, FloatArray]:
+        """Check all named arrays, then read them."""
+        return read_arrays(self.file, shapes)
 
 
 @contextmanager

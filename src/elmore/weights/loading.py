@@ -1,15 +1,20 @@
 """Find a model, recognize its format and load it; load the same model again in another process."""
 
 import os
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from elmore.errors import ModelError
 from elmore.files.untrusted import read_json
+from elmore.weights.archive import SUFFIXES, is_archive, name_archive, unpack
 from elmore.weights.bilm_tf import HDF5_SUFFIXES, OPTIONS, TOKEN_EMBEDDINGS, read_bilm_tf
+from elmore.weights.bilm_tf_checkpoint import read_checkpoint
 from elmore.weights.elmo_model import ElmoModel
 from elmore.weights.many_langs import read_many_langs
 from elmore.weights.model_folder import find_folder
+from elmore.weights.tf_checkpoint.prefix import find_prefix
 
 DEFAULT_MODEL = Path(__file__).parents[1] / "models" / "english"
 
@@ -22,6 +27,8 @@ class ModelSource:
     options: str | None = None
     token_embeddings: str | None = None
     vocabulary: str | None = None
+    softmax: str | None = None
+    archive: str | None = None  # that `path` was unpacked from, for a moment
     # For a hub model, `path` is a snapshot of this commit, and is downloaded again if missing.
     hub_id: str | None = None
     revision: str | None = None
@@ -32,6 +39,11 @@ class ModelSource:
         """Whether this is the model shipped with elmore."""
         return self.path is None
 
+    @property
+    def hub_options(self) -> dict[str, str]:
+        """The options with which to fetch more files of the same hub model."""
+        return {"revision": self.revision} if self.revision else {}
+
     def __str__(self) -> str:
         """Return the name of the model for messages."""
         return self.hub_id or self.path or "the elmore package"
@@ -41,7 +53,7 @@ class ModelSource:
         assert self.path is not None
         if self.hub_id is None or Path(self.path).exists():
             return find_folder(self.path)
-        return find_folder(self.hub_id, revision=self.revision)
+        return find_folder(self.hub_id, **self.hub_options)
 
     def read_again(self) -> ElmoModel:
         """Load the model again, and check that it is still the same."""
@@ -66,17 +78,21 @@ def find_source(
     options: str | Path | None = None,
     token_embeddings: str | Path | None = None,
     vocabulary: str | Path | None = None,
+    softmax: str | Path | None = None,
     revision: str | None = None,
 ) -> ModelSource:
     """Find a model, downloading it first if `source` is a hub id."""
     if source is None:
-        if options or token_embeddings or vocabulary:
-            raise ModelError("options, token embeddings and vocabulary need weights; give a model")
+        if options or token_embeddings or vocabulary or softmax:
+            raise ModelError(
+                "options, token embeddings, vocabulary and softmax need weights; give a model"
+            )
         return ModelSource()
     if not isinstance(source, str | os.PathLike):
         raise ModelError(f"model is {source!r:.60}; give a folder, a file or a hub id")
-    path = find_folder(source, **({"revision": revision} if revision else {}))
-    is_fetched = path != Path(source).expanduser()
+    prefix = _find_bare_prefix(source)
+    path = prefix or find_folder(source, **({"revision": revision} if revision else {}))
+    is_fetched = prefix is None and path != Path(source).expanduser()
     # The hub's cache names a snapshot's folder after its commit; a branch may change later.
     is_snapshot = is_fetched and path.parent.name == "snapshots"
     return ModelSource(
@@ -84,9 +100,20 @@ def find_source(
         options=_make_absolute(options),
         token_embeddings=_make_absolute(token_embeddings),
         vocabulary=_make_absolute(vocabulary),
+        softmax=_make_absolute(softmax),
         hub_id=str(source) if is_fetched else None,
         revision=path.name if is_snapshot else revision,
     )
+
+
+def _find_bare_prefix(source: str | Path) -> Path | None:
+    """Return the index of a checkpoint that is given by its prefix, which is no file."""
+    try:
+        path = Path(source).expanduser()
+        index = path.with_name(f"{path.name}.index")
+        return index if not path.exists() and index.is_file() else None
+    except (OSError, ValueError, RuntimeError):  # no file can have this name
+        return None
 
 
 def _make_absolute(path: str | Path | None) -> str | None:
@@ -99,12 +126,15 @@ def load_model(
     options: str | Path | None = None,
     token_embeddings: str | Path | None = None,
     vocabulary: str | Path | None = None,
+    softmax: str | Path | None = None,
     revision: str | None = None,
 ) -> ElmoModel:
-    """Load a model folder, a hub id, bilm-tf HDF5 weights or an ELMoForManyLangs folder.
+    """Load a model folder, a hub id, or a model of bilm-tf, AllenNLP or ELMoForManyLangs.
 
-    `options` (default: found next to the weights), `token_embeddings` and `vocabulary` are for HDF5
-    weights. Without a source, load the model shipped with elmore.
+    bilm-tf's models are HDF5 weights or a TensorFlow checkpoint. `options` (default: found next to
+    the weights), `token_embeddings`, `vocabulary` and `softmax` are for them. Published archives
+    (.zip, .tar.gz, .tar.bz2) are read as they are. Without a source, load the model shipped with
+    elmore.
     """
     return read_source(
         find_source(
@@ -112,6 +142,7 @@ def load_model(
             options=options,
             token_embeddings=token_embeddings,
             vocabulary=vocabulary,
+            softmax=softmax,
             revision=revision,
         )
     )
@@ -121,23 +152,98 @@ def read_source(source: ModelSource) -> ElmoModel:
     """Load the model of a source."""
     if source.is_default:
         return default_model()
+    with open_source(source) as opened:
+        return _read_opened(opened)
+
+
+@contextmanager
+def open_source(source: ModelSource) -> Iterator[ModelSource]:
+    """Find the files of a source; those of an archive are removed at the end."""
     path = source.find()
-    has_more = source.options or source.token_embeddings or source.vocabulary
+    if not is_archive(path):
+        yield replace(source, path=str(path))
+        return
+    with unpack(path) as folder:
+        yield replace(source, path=str(folder), hub_id=None, archive=str(path))
+
+
+def _read_opened(source: ModelSource) -> ElmoModel:
+    assert source.path is not None
+    path = Path(source.path)
+    has_more = source.options or source.token_embeddings or source.vocabulary or source.softmax
     is_model_folder = (path / "model.safetensors").exists()
     if is_model_folder or (path / "encoder.pkl").exists():
         if has_more:
             raise ModelError(
-                f"{path} is a complete model; give options, token embeddings and a vocabulary with "
-                "HDF5 weights only"
+                f"{path} is a complete model; give options, token embeddings, a vocabulary and a "
+                "softmax with weights of bilm-tf only"
             )
-        return ElmoModel.from_pretrained(path) if is_model_folder else read_many_langs(path)
+        model = ElmoModel.from_pretrained(path) if is_model_folder else read_many_langs(path)
+    else:
+        model = _read_bilm_tf(source, path)
+    if source.archive is not None and not is_model_folder:
+        about = replace(model.config.about, name=name_archive(Path(source.archive)))
+        model.config = replace(model.config, about=about)
+    return model
+
+
+def _read_bilm_tf(source: ModelSource, path: Path) -> ElmoModel:
+    """Load HDF5 weights, or a checkpoint if there are none."""
+    vocabulary = Path(source.vocabulary) if source.vocabulary else None
+    prefix = find_prefix(path) if _is_checkpoint(path) else None
+    if prefix is not None:
+        if source.token_embeddings:
+            raise ModelError(
+                f"{prefix} is a checkpoint, which holds its token vectors; leave out "
+                "--token-embeddings"
+            )
+        return read_checkpoint(
+            prefix,
+            Path(source.options) if source.options else _find_options(prefix),
+            vocabulary_path=vocabulary or find_vocabulary(prefix.parent),
+        )
     weights = _find_weights(path)
     return read_bilm_tf(
         weights,
         Path(source.options) if source.options else _find_options(weights),
         token_embeddings_path=Path(source.token_embeddings) if source.token_embeddings else None,
-        vocabulary_path=Path(source.vocabulary) if source.vocabulary else None,
+        # With a softmax, this may be the vocabulary of that alone.
+        vocabulary_path=None if source.softmax and not source.token_embeddings else vocabulary,
     )
+
+
+def _is_checkpoint(path: Path) -> bool:
+    """Return whether a path is a checkpoint; HDF5 weights in the same folder come first."""
+    return not path.is_dir() or not _list_weights(path)
+
+
+def find_softmax(source: ModelSource) -> tuple[Path, Path] | None:
+    """Return the checkpoint that has the softmax of an opened source, and its vocabulary."""
+    given = source.softmax or source.path
+    prefix = find_prefix(Path(given)) if given else None
+    if prefix is None:
+        if source.softmax:
+            raise ModelError(
+                f"there is no TensorFlow checkpoint at {source.softmax}; give the path of one, "
+                "such as model.ckpt-935588"
+            )
+        return None
+    if source.vocabulary:
+        return prefix, Path(source.vocabulary)
+    vocabulary = find_vocabulary(prefix.parent)
+    if vocabulary is None:
+        raise ModelError(
+            f"the softmax of {prefix} needs the words that it predicts; give the vocabulary that "
+            "the model was trained with (--vocabulary vocab.txt)"
+        )
+    return prefix, vocabulary
+
+
+def find_vocabulary(folder: Path) -> Path | None:
+    """Return the only vocabulary in a folder, such as vocab.txt or vocab-2016-09-10.txt."""
+    names = sorted(path for path in folder.glob("vocab*.txt*") if path.is_file())
+    found = [path for path in names if path.name.endswith((".txt", ".txt.gz"))]
+    return found[0] if len(found) == 1 else None
 
 
 def default_model() -> ElmoModel:
@@ -160,20 +266,26 @@ def _find_weights(path: Path) -> Path:
     if path.is_file():
         if path.suffix.lower() not in HDF5_SUFFIXES:
             raise ModelError(
-                f"{path} is not a model: give a model folder, an ELMoForManyLangs folder or "
-                f"weights ending in {' or '.join(HDF5_SUFFIXES)}"
+                f"{path} is not a model: give a model folder, an ELMoForManyLangs folder, a "
+                f"TensorFlow checkpoint, an archive ({', '.join(SUFFIXES)}) or weights ending in "
+                f"{' or '.join(HDF5_SUFFIXES)}"
             )
         return path
     if not path.is_dir():
         raise ModelError(f"{path} is neither a file nor a folder; give the path of a model")
-    found = [file for file in sorted(path.iterdir()) if file.suffix.lower() in HDF5_SUFFIXES]
-    found = [file for file in found if file.name != TOKEN_EMBEDDINGS]
+    found = _list_weights(path)
     if len(found) != 1:
         raise ModelError(
-            f"{path} holds no model.safetensors, no encoder.pkl and {len(found)} HDF5 files; "
-            "give the folder or the weight file of one model"
+            f"{path} holds no model.safetensors, no encoder.pkl, no checkpoint and {len(found)} "
+            "HDF5 files; give the folder or the weight file of one model"
         )
     return found[0]
+
+
+def _list_weights(folder: Path) -> list[Path]:
+    """Return the HDF5 weights in a folder."""
+    found = [file for file in sorted(folder.iterdir()) if file.suffix.lower() in HDF5_SUFFIXES]
+    return [file for file in found if file.name != TOKEN_EMBEDDINGS]
 
 
 def _find_options(weights: Path) -> Path:

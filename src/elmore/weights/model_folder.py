@@ -23,6 +23,7 @@ from elmore.text.vocabulary import write_entries
 from elmore.weights.entry_files import check_entries, read_list
 from elmore.weights.hub import HUB_ID, fetch
 from elmore.weights.model_card import write_card
+from elmore.weights.published import advise_on_download
 
 FILES = CONFIG, WEIGHTS, WORDS, CHARACTERS, CARD = (
     "config.json",
@@ -56,6 +57,9 @@ def find_folder(source: str | Path, **hub_options: Any) -> Path:
             f"the training run in {Path(source).parent} has not finished, so there is no model "
             "yet; rerun its command to resume"
         )
+    advice = advise_on_download(str(source)) if isinstance(source, str) else None
+    if advice is not None:
+        raise ModelError(f"elmore does not download {source!r:.200}; {advice}")
     is_weights = Path(source).suffix in (".hdf5", ".h5")  # a mistyped path, never an id
     if isinstance(source, Path) or is_weights or not HUB_ID.fullmatch(source):
         raise ModelError(

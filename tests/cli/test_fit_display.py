@@ -19,7 +19,7 @@ def show(display):
         display.on_stage("reading the data")
         display.on_stage("embedding, 10 of 20 tokens")
         display.on_stage("embedding, 20 of 20 tokens")
-        progress = FitProgress(step=6, epoch=1, place=1, best_score=70.0)
+        progress = FitProgress(step=6, epoch=1, epoch_step=1, best_score=70.0)
         display.on_step(progress, num_steps=5, loss=0.5)
         display.on_epoch(POINT, is_best=True)
 
@@ -51,17 +51,17 @@ class Log:
 def test_a_log_has_a_line_a_minute_while_an_epoch_lasts():
     log = Log()
     with log.display.shown():
-        for place in range(1, 201):
-            log.now = float(place)
-            progress = FitProgress(step=place, epoch=0, place=place)
+        for step in range(1, 201):
+            log.now = float(step)
+            progress = FitProgress(step=step, epoch=0, epoch_step=step)
             log.display.on_step(progress, num_steps=1200, loss=0.5)
             log_so_far = list(log.lines)
         assert log_so_far == [
-            f"epoch 1, step {place} of 1,200: loss 0.5000" for place in (60, 120, 180)
+            f"epoch 1, step {place} of 1,200: loss 0.5000" for step in (60, 120, 180)
         ]
         log.display.on_epoch(POINT, is_best=False)
         log.now += 59.0
-        progress = FitProgress(step=201, epoch=1, place=1, best_score=71.256)
+        progress = FitProgress(step=201, epoch=1, epoch_step=1, best_score=71.256)
         log.display.on_step(progress, num_steps=1200, loss=0.4)
         assert len(log.lines) == 4, "the end of an epoch counts as a line of progress"
         log.now += 1.0
@@ -108,5 +108,5 @@ def test_before_it_is_shown_it_hears_and_says_nothing(capsys, method):
     if method == "on_stage":
         display.on_stage("reading the data")
     else:
-        display.on_step(FitProgress(place=1), num_steps=5, loss=0.5)
+        display.on_step(FitProgress(epoch_step=1), num_steps=5, loss=0.5)
     assert capsys.readouterr().err == ""

@@ -72,16 +72,16 @@ class FitDisplay(FitObserver):
         best = "" if progress.best_score is None else f", best {progress.best_score:.2f}"
         if self._lines.is_log:
             if self._lines.is_due():
-                step = f"step {progress.place:,} of {num_steps:,}"
+                step = f"step {progress.epoch_step:,} of {num_steps:,}"
                 self._lines.print(f"epoch {progress.epoch + 1}, {step}: loss {loss:.4f}{best}")
             return
-        if progress.place == 1:
+        if progress.epoch_step == 1:
             self._bar.reset(self._task, total=num_steps)
         self._bar.update(
             self._task,
             description=f"epoch {progress.epoch + 1}: loss {loss:.3f}{best}",
             total=num_steps,
-            completed=progress.place,
+            completed=progress.epoch_step,
         )
 
     def on_epoch(self, result: EpochResult, *, is_best: bool) -> None:

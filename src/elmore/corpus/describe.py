@@ -94,14 +94,14 @@ def _describe_part(totals: PartTotals) -> dict[str, Any]:
 def _describe_bad_bytes(
     facts: Sequence[ShardFacts], inputs: Sequence[dict[str, Any]]
 ) -> dict[str, Any]:
-    places = (
+    positions = (
         f"{inputs[source_number]['name']}, line {line}: byte 0x{byte:02x}"
         for shard in facts
         for source_number, line, byte in shard.bad_places
     )
     return {
         "replaced": sum(shard.num_bad for shard in facts),
-        "first_places": list(islice(places, MAX_BAD_PLACES)),
+        "first_places": list(islice(positions, MAX_BAD_PLACES)),
     }
 
 
@@ -125,10 +125,10 @@ def _make_notes(
             "blank lines, limit their length with --document-sentences, or use --heldout-text"
         )
     if bad_bytes["replaced"]:
-        places = "; ".join(bad_bytes["first_places"])
+        positions = "; ".join(bad_bytes["first_places"])
         notes.append(
             f"replaced {count(bad_bytes['replaced'], 'byte')} that are not UTF-8 with U+FFFD; the "
-            f"first: {places}"
+            f"first: {positions}"
         )
     if max_missed:
         notes.append(

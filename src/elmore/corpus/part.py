@@ -149,29 +149,29 @@ class CorpusPart:
 
     def look_up(self, offsets: NDArray[np.int64]) -> Lookup:
         """Return the symbols at `offsets` of this part; an array of any shape."""
-        places = self._locate(offsets)
-        symbols = np.empty(len(places.inner), np.int64)
-        word_ids = np.empty(len(places.inner), np.int64)
-        for number, group in places.groups:
-            found = self._shards.open(number).symbols[places.inner[group]]
+        locations = self._locate(offsets)
+        symbols = np.empty(len(locations.inner), np.int64)
+        word_ids = np.empty(len(locations.inner), np.int64)
+        for number, group in locations.groups:
+            found = self._shards.open(number).symbols[locations.inner[group]]
             symbols[group] = found
             word_ids[group] = self._shards.word_ids(number)[found]
-        keys, unlisted = self._find_keys(symbols, word_ids, places)
+        keys, unlisted = self._find_keys(symbols, word_ids, locations)
         tokens, positions = self._number(symbols, keys, unlisted)
         return Lookup(
             tokens=tokens,
-            positions=places.restore_order(positions),
-            word_ids=places.restore_order(word_ids),
+            positions=locations.restore_order(positions),
+            word_ids=locations.restore_order(word_ids),
         )
 
     def _find_keys(
-        self, symbols: NDArray[np.int64], word_ids: NDArray[np.int64], places: "_Locations"
+        self, symbols: NDArray[np.int64], word_ids: NDArray[np.int64], locations: "_Locations"
     ) -> tuple[NDArray[np.int64], list[str]]:
         """Return a key per token: its word id, or for other tokens a number after all word ids."""
         keys = word_ids.copy()
         is_outside = word_ids == self._unknown_id
         unlisted: dict[str, int] = {}
-        for number, group in places.groups:
+        for number, group in locations.groups:
             outside = group.start + np.flatnonzero(is_outside[group])
             if len(outside):
                 types, inverse = np.unique(symbols[outside] - NUM_MARKERS, return_inverse=True)
@@ -201,19 +201,19 @@ class CorpusPart:
         self, offsets: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the start and end (exclusive) of the sentence that each offset is in."""
-        places = self._locate(offsets)
-        before = np.empty(len(places.inner), np.int64)
-        lengths = np.empty(len(places.inner), np.int64)
-        for number, group in places.groups:
+        locations = self._locate(offsets)
+        before = np.empty(len(locations.inner), np.int64)
+        lengths = np.empty(len(locations.inner), np.int64)
+        for number, group in locations.groups:
             starts = self._shards.open(number).sentence_starts
-            inner = places.inner[group]
+            inner = locations.inner[group]
             # With another dtype, searchsorted would convert the whole array first.
             sentences = starts.searchsorted(inner.astype(starts.dtype), side="right")
             firsts = starts[sentences - 1]
             before[group] = inner - firsts
             lengths[group] = starts[sentences] - firsts
-        first_symbols = offsets - places.restore_order(before)
-        return first_symbols, first_symbols + places.restore_order(lengths)
+        first_symbols = offsets - locations.restore_order(before)
+        return first_symbols, first_symbols + locations.restore_order(lengths)
 
     def documents(self) -> Iterator[list[list[str]]]:
         """Yield each document as a list of tokenized sentences, without markers."""

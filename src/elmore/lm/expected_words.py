@@ -20,7 +20,7 @@ Expected = list[tuple[str, float]]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ExpectedWords:
-    """Words and their log-probabilities in the place of one token, the best first."""
+    """The most probable words at one token's position, with their log-probabilities, best first."""
 
     token: str
     forward_lm: Expected  # after all tokens before it
@@ -67,12 +67,12 @@ def _expect(
     dim = outputs.shape[1] // 2
     sides = torch.cat([outputs[:-2, :dim], outputs[2:, dim:]])
     log_probs = language_model.softmax.log_probs(sides).cpu()  # (2n, V)
-    places = [words.index(word) for word in excluded if word in words]
-    log_probs[:, places] = -torch.inf
-    best = log_probs.topk(min(top, len(words) - len(places)))
+    excluded_ids = [words.index(word) for word in excluded if word in words]
+    log_probs[:, excluded_ids] = -torch.inf
+    best = log_probs.topk(min(top, len(words) - len(excluded_ids)))
     expected = [
-        [(words[place], value) for place, value in zip(places, values, strict=True)]
-        for places, values in zip(best.indices.tolist(), best.values.tolist(), strict=True)
+        [(words[word_id], value) for word_id, value in zip(ids, values, strict=True)]
+        for ids, values in zip(best.indices.tolist(), best.values.tolist(), strict=True)
     ]
     return [
         ExpectedWords(token=token, forward_lm=ahead, backward_lm=back)

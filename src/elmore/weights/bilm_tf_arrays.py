@@ -32,9 +32,9 @@ def array_shapes(config: ModelConfig, *, is_single: bool) -> dict[str, Shape]:
     if characters is not None:
         dim, total = characters.embedding_dim, characters.output_dim
         shapes["char_embed"] = (characters.num_units, dim)
-        for place, (width, number) in enumerate(characters.filters):
-            shapes[f"CNN/W_cnn_{place}"] = (1, width, dim, number)
-            shapes[f"CNN/b_cnn_{place}"] = (number,)
+        for index, (width, number) in enumerate(characters.filters):
+            shapes[f"CNN/W_cnn_{index}"] = (1, width, dim, number)
+            shapes[f"CNN/b_cnn_{index}"] = (number,)
         for depth in range(characters.num_highway_layers):
             for part in ("carry", "transform"):
                 shapes[f"CNN_high_{depth}/W_{part}"] = (total, total)
@@ -68,10 +68,10 @@ def to_tensors(
     weights: dict[str, FloatArray] = {}
     if config.characters is not None:
         weights[f"{CHARACTERS}.embedding.weight"] = arrays["char_embed"]
-        for place, (_, number) in enumerate(config.characters.filters):
-            kernel = arrays[f"CNN/W_cnn_{place}"].reshape(-1, number)
-            weights[f"{CHARACTERS}.filters.{place}.weight"] = kernel.T
-            weights[f"{CHARACTERS}.filters.{place}.bias"] = arrays[f"CNN/b_cnn_{place}"]
+        for index, (_, number) in enumerate(config.characters.filters):
+            kernel = arrays[f"CNN/W_cnn_{index}"].reshape(-1, number)
+            weights[f"{CHARACTERS}.filters.{index}.weight"] = kernel.T
+            weights[f"{CHARACTERS}.filters.{index}.bias"] = arrays[f"CNN/b_cnn_{index}"]
         for depth in range(config.characters.num_highway_layers):
             highway, group = f"token_encoder.highways.{depth}", f"CNN_high_{depth}"
             # What the file calls "carry" is the gate of the transformed input.
@@ -103,10 +103,10 @@ def to_arrays(tensors: Mapping[str, Tensor], config: ModelConfig) -> dict[str, F
     if config.characters is not None:
         arrays["char_embed"] = weights[f"{CHARACTERS}.embedding.weight"]
         dim = config.characters.embedding_dim
-        for place, (width, number) in enumerate(config.characters.filters):
-            kernel = weights[f"{CHARACTERS}.filters.{place}.weight"].T
-            arrays[f"CNN/W_cnn_{place}"] = kernel.reshape(1, width, dim, number)
-            arrays[f"CNN/b_cnn_{place}"] = weights[f"{CHARACTERS}.filters.{place}.bias"]
+        for index, (width, number) in enumerate(config.characters.filters):
+            kernel = weights[f"{CHARACTERS}.filters.{index}.weight"].T
+            arrays[f"CNN/W_cnn_{index}"] = kernel.reshape(1, width, dim, number)
+            arrays[f"CNN/b_cnn_{index}"] = weights[f"{CHARACTERS}.filters.{index}.bias"]
         for depth in range(config.characters.num_highway_layers):
             highway, group = f"token_encoder.highways.{depth}", f"CNN_high_{depth}"
             arrays[f"{group}/W_carry"] = weights[f"{highway}.gate.weight"].T

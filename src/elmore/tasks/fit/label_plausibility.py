@@ -88,19 +88,19 @@ def is_slip(label: str, meant: str) -> bool:
     """
     if label.casefold() == meant.casefold():
         return True
-    place = next(
+    index = next(
         (n for n, (a, b) in enumerate(zip(label, meant, strict=False)) if a != b),
         min(len(label), len(meant)),
     )
-    pair = label[place : place + 2]
+    pair = label[index : index + 2]
     if len(pair) == 2 and pair.isalpha() and len(label) > 2:
-        swapped = f"{label[:place]}{pair[::-1]}{label[place + 2 :]}"
+        swapped = f"{label[:index]}{pair[::-1]}{label[index + 2 :]}"
         if swapped == meant:
             return True
     are_words = _LETTERS.fullmatch(label) and _LETTERS.fullmatch(meant)
     if not are_words or min(len(label), len(meant)) < MIN_WORD_CHARS:
         return False
-    rest, meant_rest = label[place:], meant[place:]
+    rest, meant_rest = label[index:], meant[index:]
     return rest[1:] == meant_rest or rest == meant_rest[1:] or (rest[1:] == meant_rest[1:] != "")
 
 

@@ -24,7 +24,7 @@ class FitProgress:
 
     step: int = 0
     epoch: int = 0  # finished epochs
-    place: int = 0  # finished batches of the current epoch
+    epoch_step: int = 0  # finished batches of the current epoch
     loss_sum: float = 0.0  # of the current epoch
     best_score: float | None = None
     best_epoch: int = 0
@@ -40,6 +40,9 @@ class FitProgress:
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> "FitProgress":
         """Read what `to_json` returned."""
+        values = dict(values)
+        if "place" in values:  # the name before version 0.2
+            values["epoch_step"] = values.pop("place")
         curve = [EpochResult(**point) for point in values["curve"]]
         return cls(**{**values, "curve": curve})
 

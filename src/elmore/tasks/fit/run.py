@@ -101,9 +101,9 @@ class FitRun:
             epoch=progress.epoch,
         )
         self.model.network.train()
-        for batch in batches[progress.place :]:
+        for batch in batches[progress.epoch_step :]:
             began = time.perf_counter()
-            self.optimizer.unfreeze(progress.epoch + progress.place / len(batches))
+            self.optimizer.unfreeze(progress.epoch + progress.epoch_step / len(batches))
             torch.manual_seed(seed * _SEED_STRIDE + progress.step)
             examples = [self.data.train[self.chosen[index]] for index in batch]
             loss = self.model.loss(examples)
@@ -115,7 +115,7 @@ class FitRun:
                 )
             self.optimizer.step(loss, rate_share=progress.rate_share)
             progress.step += 1
-            progress.place += 1
+            progress.epoch_step += 1
             progress.loss_sum += value
             progress.seconds += time.perf_counter() - began
             self.observer.on_step(progress, num_steps=len(batches), loss=value)
@@ -139,13 +139,13 @@ class FitRun:
         point = EpochResult(
             epoch=progress.epoch,
             step=progress.step,
-            loss=progress.loss_sum / max(1, progress.place),
+            loss=progress.loss_sum / max(1, progress.epoch_step),
             dev=score,
             seconds=progress.seconds,
             rate_share=progress.rate_share,
         )
         progress.curve.append(point)
-        progress.place, progress.loss_sum = 0, 0.0
+        progress.epoch_step, progress.loss_sum = 0, 0.0
         self.observer.on_epoch(point, is_best=is_best)
         self._save()
         # Only now: until the new checkpoint was written, resuming needed the previous best weights.

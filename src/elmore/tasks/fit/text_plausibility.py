@@ -49,7 +49,7 @@ def _find_some_joined(task: Task, name: str, examples: Store) -> Iterator[str]:
     num_joined, num_ended, first = 0, 0, None
     for example in examples:
         tokens = next(find_sentences(task, [example]))
-        num_starts = sum(_starts_sentence(tokens, place) for place in range(1, len(tokens)))
+        num_starts = sum(_starts_sentence(tokens, index) for index in range(1, len(tokens)))
         num_joined += num_starts
         num_ended += any(token in SENTENCE_ENDS for token in tokens[-2:])  # a quote may follow
         first = example if first is None and num_starts else first
@@ -66,13 +66,13 @@ def _find_some_joined(task: Task, name: str, examples: Store) -> Iterator[str]:
         )
 
 
-def _starts_sentence(tokens: Sequence[str], place: int) -> bool:
+def _starts_sentence(tokens: Sequence[str], index: int) -> bool:
     """Return whether a sentence ends before this token, and another starts with it."""
-    if tokens[place - 1] not in SENTENCE_ENDS:
+    if tokens[index - 1] not in SENTENCE_ENDS:
         return False
-    token = tokens[place]
-    if not token[:1].isalnum() and place + 1 < len(tokens):  # a quote or a bracket
-        token = tokens[place + 1]
+    token = tokens[index]
+    if not token[:1].isalnum() and index + 1 < len(tokens):  # a quote or a bracket
+        token = tokens[index + 1]
     return token[:1].isalpha() and not token[:1].islower()
 
 

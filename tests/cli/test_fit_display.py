@@ -57,7 +57,7 @@ def test_a_log_has_a_line_a_minute_while_an_epoch_lasts():
             log.display.on_step(progress, num_steps=1200, loss=0.5)
             log_so_far = list(log.lines)
         assert log_so_far == [
-            f"epoch 1, step {place} of 1,200: loss 0.5000" for step in (60, 120, 180)
+            f"epoch 1, step {step} of 1,200: loss 0.5000" for step in (60, 120, 180)
         ]
         log.display.on_epoch(POINT, is_best=False)
         log.now += 59.0

@@ -93,12 +93,12 @@ class BidirectionalLanguageModel:
         self._max_batch_size = max_batch_size
         self._embedding: Tensor | None = None
         if use_character_inputs:
-            self._padding = self._elmo.encode_padding()
+            self.padding = self._elmo.encode_padding()
         else:
             with h5py.File(embedding_weight_file) as file:
                 vectors = torch.from_numpy(file["embedding"][...])
-            self._padding = torch.zeros_like(vectors[0])
-            self._embedding = torch.cat([self._padding[None], vectors])
+            self.padding = torch.zeros_like(vectors[0])
+            self._embedding = torch.cat([self.padding[None], vectors])
 
     def __call__(self, ids: Array) -> dict[str, Array]:
         """Return `lm_embeddings` (B, L, T, D), `token_embeddings`, `lengths` and `mask` (B, T).
@@ -106,6 +106,21 @@ class BidirectionalLanguageModel:
         As in bilm-tf, layer 0 is not zero at padding, but the vector of a token without
         characters; `token_embeddings` (B, T + 2, D / 2) include the sentence markers.
         """
+        tokens, layers, lengths = self.read(ids)
+        vectors, is_token = pad(tokens, lengths, width=ids.shape[1])
+        mask = is_token[:, 2:]
+        embeddings = layers.new_zeros(len(ids), len(layers), mask.shape[1], layers.shape[2])
+        embeddings.transpose(0, 1)[:, mask] = layers
+        embeddings[:, 0][~mask] = self.padding.repeat(2)
+        return {
+            "lm_embeddings": embeddings.numpy(),
+            "lengths": (lengths - 2).int().numpy(),
+            "token_embeddings": vectors.where(is_token[..., None], self.padding).numpy(),
+            "mask": mask.numpy(),
+        }
+
+    def read(self, ids: Array) -> tuple[Tensor, Tensor, Tensor]:
+        """Return flat context-free vectors, flat layers (L, N, D) without markers, and lengths."""
         if len(ids) > self._max_batch_size:
             raise ValueError(
                 f"a batch of {len(ids)} sentences is larger than max_batch_size = "
@@ -114,18 +129,7 @@ class BidirectionalLanguageModel:
         tokens, lengths = self._encode(torch.as_tensor(ids))
         if not lengths.all():
             raise ValueError("a sentence has no markers; make batches with Batcher or TokenBatcher")
-        layers = drop_ends(self._elmo.contextualize(tokens, lengths), lengths)
-        vectors, is_token = pad(tokens, lengths, width=ids.shape[1])
-        mask = is_token[:, 2:]
-        embeddings = layers.new_zeros(len(ids), len(layers), mask.shape[1], layers.shape[2])
-        embeddings.transpose(0, 1)[:, mask] = layers
-        embeddings[:, 0][~mask] = self._padding.repeat(2)
-        return {
-            "lm_embeddings": embeddings.numpy(),
-            "lengths": (lengths - 2).int().numpy(),
-            "token_embeddings": vectors.where(is_token[..., None], self._padding).numpy(),
-            "mask": mask.numpy(),
-        }
+        return tokens, drop_ends(self._elmo.contextualize(tokens, lengths), lengths), lengths
 
     def reset_state(self) -> None:
         """Start over, as a new TensorFlow session does."""

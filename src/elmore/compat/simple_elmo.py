@@ -104,10 +104,15 @@ class ElmoModel:
         width = max(map(len, texts))
         before = (self.n_layers,) if layers == "all" else ()
         vectors = np.zeros((len(texts), *before, width, self.vector_size))
+        by_token = np.moveaxis(vectors, -2, 1)  # (B, T, D) or (B, T, L, D)
         first = 0
-        for chunk, _ in self._run(texts, warmup=warmup, layers=layers, session=session):
-            vectors[first : first + len(chunk), ..., : chunk.shape[-2], :] = chunk
-            first += len(chunk)
+        for tokens, padding, lengths in self._run(
+            texts, warmup=warmup, layers=layers, session=session
+        ):
+            is_token = np.arange(lengths.max()) < lengths[:, None]
+            chunk = by_token[first : first + len(lengths), : lengths.max()]
+            chunk[is_token], chunk[~is_token] = tokens, padding
+            first += len(lengths)
         return vectors
 
     def get_elmo_vector_average(
@@ -118,9 +123,9 @@ class ElmoModel:
         `layers="all"` gives (B, L, D), where all layers of a sentence together have length 1.
         """
         averages = []
-        for chunk, mask in self._run(texts, warmup=warmup, layers=layers, session=session):
-            for vectors, is_token in zip(chunk, mask, strict=True):
-                mean = vectors[..., is_token, :].astype(float).sum(axis=-2) / max(1, is_token.sum())
+        for tokens, _, lengths in self._run(texts, warmup=warmup, layers=layers, session=session):
+            for vectors in np.split(tokens.astype(float), lengths.cumsum()[:-1]):
+                mean = vectors.sum(axis=0) / max(1, len(vectors))
                 averages.append(mean / (np.linalg.norm(mean) or 1.0))
         return np.stack(averages)
 
@@ -160,8 +165,11 @@ class ElmoModel:
 
     def _run(
         self, texts: Sentences, *, warmup: bool, layers: str, session: Any
-    ) -> Iterator[tuple[Array, Array]]:
-        """Yield the chosen vectors and the mask of each batch."""
+    ) -> Iterator[tuple[Array, Array, Array]]:
+        """Yield the vectors of each batch's tokens, that of padding, and the lengths (B,).
+
+        A vector is (D,), or (L, D) if `layers` is "all".
+        """
         if not isinstance(self.model, BidirectionalLanguageModel) or self.batcher is None:
             raise SystemExit("Error: load a model without full=True to get its vectors")
         if session is None:
@@ -169,18 +177,21 @@ class ElmoModel:
         starts = range(0, len(texts), self.batch_size)
         chunks = [texts[start : start + self.batch_size] for start in starts]
         if warmup and self.policy != "reset":
-            self.model(self.batcher.batch_sentences(chunks[0]))
+            self.model.read(self.batcher.batch_sentences(chunks[0]))
         for chunk in chunks:
             logger.info("Texts in the current batch: %s", len(chunk))
-            output = self.model(self.batcher.batch_sentences(chunk))
-            yield _choose(output["lm_embeddings"], layers), output["mask"]
+            _, tokens, lengths = self.model.read(self.batcher.batch_sentences(chunk))
+            # As in bilm-tf, only layer 0 has a vector where there is no token.
+            padding = np.zeros((self.n_layers, 1, self.vector_size), np.float32)
+            padding[0] = self.model.padding.repeat(2).numpy()
+            yield _choose(tokens.numpy(), layers), _choose(padding, layers)[0], lengths.numpy() - 2
 
 
-def _choose(embeddings: Array, layers: str) -> Array:
-    """Choose from (B, L, T, D)."""
+def _choose(tokens: Array, layers: str) -> Array:
+    """Choose from (L, N, D)."""
     if layers == "all":
-        return embeddings
-    return embeddings[:, -1] if layers == "top" else embeddings.mean(axis=1)
+        return tokens.swapaxes(0, 1)
+    return tokens[-1] if layers == "top" else tokens.mean(axis=0)
 
 
 def unpack(archive: Path, folder: Path) -> None:

@@ -1,6 +1,6 @@
 # `make` alone lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick docs test-sdist tiny-model sanitize lint fix check clean
+.PHONY: help demo test quick docs test-sdist test-integrations tiny-model sanitize lint fix check clean
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
@@ -16,6 +16,9 @@ test: .venv/.installed-dev  ## run all tests
 
 test-sdist: .venv/.installed-dev  ## build the packages and run the quick tests against them (minutes)
 	$(BIN)/python -m tests.packages
+
+test-integrations:  ## test libraries that need environments of their own (gigabytes, minutes)
+	$(PYTHON) scripts/test_integrations.py
 
 quick: .venv/.installed-dev  ## run the fast tests: no subprocesses, no training
 	$(BIN)/python -m pytest -q -m "not slow"

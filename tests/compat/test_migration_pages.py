@@ -42,11 +42,18 @@ def folder(tmp_path, monkeypatch):
 
 
 def test_there_is_a_page_for_each_library():
-    assert len(NAMES) == 5
+    assert len(NAMES) == 6
     readme = (ROOT / "README.md").read_text().split("\n## ")[0]  # its first screen
     for name in NAMES:
         assert f"docs/migrate/{name}" in readme
-    for word in ("ElmoEmbedder", "batch_to_ids", "sents2elmo", "get_elmo_vectors", "Batcher"):
+    for word in (
+        "ElmoEmbedder",
+        "batch_to_ids",
+        "sents2elmo",
+        "get_elmo_vectors",
+        "Batcher",
+        "hub.Module",
+    ):
         assert word in readme
 
 

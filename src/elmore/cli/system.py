@@ -18,6 +18,7 @@ EXTRAS = {
     "tensorboard": "tensorboard",
     "plot": "matplotlib",
     "tasks": "scipy",
+    "keras": "keras",
 }
 
 

@@ -1,0 +1,67 @@
+"""Run the tests of libraries that conflict with others, or are large, in environments of their own.
+
+python scripts/test_integrations.py            # all of them
+python scripts/test_integrations.py keras      # one
+"""
+
+import os
+import subprocess
+import sys
+import venv
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+FOLDER = ROOT / "build" / "environments"
+TEST_PACKAGES = ("pytest>=8.3", "hypothesis>=6.100", "pyyaml")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Environment:
+    """What is installed, and what is tested there."""
+
+    packages: tuple[str, ...]
+    tests: tuple[str, ...]
+    variables: dict[str, str] = field(default_factory=dict)
+
+
+ENVIRONMENTS = {
+    "keras": Environment(
+        packages=("keras>=3", "tensorflow-cpu>=2.18"),
+        tests=("tests/compat/test_keras.py", "tests/compat/test_keras_example.py"),
+        variables={"KERAS_BACKEND": "tensorflow", "TF_CPP_MIN_LOG_LEVEL": "3"},
+    ),
+}
+
+
+def run_tests(name: str) -> int:
+    """Install the environment if necessary, and return pytest's exit status."""
+    environment = ENVIRONMENTS[name]
+    folder = FOLDER / name
+    python = folder / "bin" / "python"
+    print(f"{name}: {' '.join(environment.packages)}", flush=True)
+    if not python.exists():
+        venv.create(folder, with_pip=True)
+    install = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    subprocess.run(
+        [*install, "--editable", ".", *TEST_PACKAGES, *environment.packages], cwd=ROOT, check=True
+    )
+    return subprocess.run(
+        [python, "-m", "pytest", "-q", "-rs", *environment.tests],
+        cwd=ROOT,
+        env={**os.environ, **environment.variables},
+        check=False,
+    ).returncode
+
+
+def main(names: list[str]) -> None:
+    """Test in the named environments, or in all of them; the exit status is 1 if any test fails."""
+    for name in names:
+        if name not in ENVIRONMENTS:
+            sys.exit(f"unknown environment {name!r}; choose one of: {', '.join(ENVIRONMENTS)}")
+    statuses = [run_tests(name) for name in names or ENVIRONMENTS]
+    sys.exit(int(any(statuses)))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

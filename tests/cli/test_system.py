@@ -86,6 +86,6 @@ def test_the_lists_are_those_of_the_project(named):
         extras = {
             extra: names[0].partition(">")[0]
             for extra, names in PROJECT["optional-dependencies"].items()
-            if extra not in ("dev", "docs")
+            if extra not in ("dev", "docs", "integrations")
         }
         assert extras == system.EXTRAS

@@ -19,6 +19,12 @@ EXTRAS = {
     "plot": "matplotlib",
     "tasks": "scipy",
     "keras": "keras",
+    "sklearn": "scikit-learn",
+    "spacy": "spacy",
+    "gensim": "gensim",
+    "pandas": "pandas",
+    "polars": "polars",
+    "duckdb": "duckdb",
 }
 
 

@@ -7,6 +7,7 @@ import json
 import re
 import shlex
 import shutil
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -46,14 +47,21 @@ def find_blocks(page: str) -> list[Block]:
     return found
 
 
-def find_commands(text: str) -> list[list[str]]:
-    """Return the arguments of the `$ elmore` commands in a text."""
-    lines = re.findall(r"^\$ elmore (.*)$", text, flags=re.MULTILINE)
+def find_commands(text: str, *, program: str = "elmore") -> list[list[str]]:
+    """Return the arguments of the `$ elmore` commands in a text, or of another program's."""
+    lines = re.findall(rf"^\$ {program} (.*)$", text, flags=re.MULTILINE)
     return [shlex.split(line, comments=True) for line in lines]
 
 
-def run_page(page: str, elmore_command: Any) -> None:
+def run_page(
+    page: str,
+    elmore_command: Any,
+    *,
+    others: Mapping[str, Callable[[list[str]], Any]] | None = None,
+) -> None:
     """Run all commands and plain Python blocks; compare their output where the page shows it.
+
+    `others` has the functions that run other programs than elmore.
 
     Python with prompts is left to pytest, which runs it as a doctest. A block that needs a program
     that elmore does not install is left out where that is missing.
@@ -74,6 +82,9 @@ def run_page(page: str, elmore_command: Any) -> None:
                 result = elmore_command(*arguments)
                 assert result.status == 0, f"{page}: elmore {' '.join(arguments)}: {result.err}"
                 output += result.out + result.err
+            for program, run in (others or {}).items():
+                for arguments in find_commands(block.text, program=program):
+                    run(arguments)
         elif block.language == "python" and ">>>" not in block.text and not needs_more(block):
             with contextlib.redirect_stdout(io.StringIO()) as stream:
                 exec(compile(block.text, page, "exec"), names)

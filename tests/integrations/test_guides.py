@@ -1,8 +1,10 @@
 """The pages about other tools run as they are written."""
 
+from importlib import import_module
 from pathlib import Path
 
 import pytest
+import typer
 
 import elmore
 from elmore.weights import loading
@@ -13,7 +15,16 @@ pytestmark = pytest.mark.slow
 # The modules that each page needs.
 NEEDS = {
     "sklearn.md": ["sklearn", "pandas"],
+    "spacy.md": ["spacy"],
 }
+
+
+def run_spacy(arguments):
+    """Run a command of spaCy; train for two steps only, and package without building."""
+    spacy_app = import_module("spacy.cli").app
+    shorter = {"train": ["--training.max_steps", "2"], "package": ["--build", "none"]}
+    arguments = [*arguments, *shorter.get(arguments[0], [])]
+    typer.main.get_command(spacy_app).main(arguments, standalone_mode=False)
 
 
 def test_every_page_is_run():
@@ -21,14 +32,23 @@ def test_every_page_is_run():
 
 
 @pytest.mark.parametrize("page", NEEDS)
+@pytest.mark.filterwarnings("ignore::DeprecationWarning:spacy")
+# `spacy package` leaves a file open.
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_a_page_runs_as_it_is_written(page, tmp_path, monkeypatch, elmore_command):
     for module in NEEDS[page]:
         pytest.importorskip(module, reason=f"{module} is missing: pip install '.[integrations]'")
     monkeypatch.chdir(tmp_path)
     pages.write_sample_files(tmp_path)
+    for part, name in (("train", "train"), ("dev", "testa")):
+        Path(f"{part}.iob").write_text(Path(f"conll2003/eng.{name}").read_text())
     shipped = Path(elmore.__file__).parent / "models" / "english"
     monkeypatch.setattr(loading, "DEFAULT_MODEL", shipped)
-    pages.run_page(f"integrations/{page}", elmore_command)
+    for block in pages.find_blocks(f"integrations/{page}"):
+        if block.title:
+            Path(block.title).write_text(block.text)
+    pages.run_page(f"integrations/{page}", elmore_command, others={"python -m spacy": run_spacy})
 
 
 @pytest.mark.parametrize("page", NEEDS)

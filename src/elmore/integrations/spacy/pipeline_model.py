@@ -1,0 +1,64 @@
+"""The model of a pipeline: loaded when first used, saved with the pipeline.
+
+spaCy builds a pipeline from its settings before it reads its files, perhaps on another computer,
+where the path in the settings does not exist. So nothing is loaded before it is needed.
+"""
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from elmore import ElmoreError, Embedder, load, load_model
+
+FINGERPRINT = "fingerprint.txt"
+
+
+class PipelineModel:
+    """A model by its path or hub id, or by its files in a saved pipeline.
+
+    The English model comes with elmore, so a pipeline saves only its fingerprint.
+    """
+
+    def __init__(self, source: str | None, *, device: str = "cpu", **settings: Any) -> None:
+        self.source = source
+        self.device = device
+        self.settings = settings
+        self._embedder: Embedder | None = None
+
+    @property
+    def embedder(self) -> Embedder:
+        """The embedder, loaded on first use."""
+        if self._embedder is None:
+            self._embedder = load(self.source, device=self.device, **self.settings)
+        return self._embedder
+
+    def to_files(self) -> dict[str, bytes]:
+        """Return the names and contents of the files to save."""
+        embedder = self.embedder
+        files = {FINGERPRINT: embedder.model.fingerprint().encode()}
+        if self.source is None:
+            return files
+        with tempfile.TemporaryDirectory() as folder:
+            embedder.load_model().save_pretrained(folder)
+            files |= {path.name: path.read_bytes() for path in Path(folder).iterdir()}
+        return files
+
+    def from_files(self, files: dict[str, bytes]) -> None:
+        """Load what `to_files` returned."""
+        expected = files[FINGERPRINT].decode()
+        weights = {name: data for name, data in files.items() if name != FINGERPRINT}
+        if weights:
+            with tempfile.TemporaryDirectory() as folder:
+                for name, data in weights.items():
+                    (Path(folder) / Path(name).name).write_bytes(data)
+                self._embedder = Embedder(load_model(folder), **self.settings)
+            if self.device != "cpu":
+                self._embedder.to(self.device)
+        found = self.embedder.model.fingerprint()
+        if found != expected:
+            self._embedder = None
+            raise ElmoreError(
+                "this pipeline was made with another English model than the one in this elmore "
+                f"(fingerprint {expected:.12} instead of {found:.12}); install the elmore that it "
+                "was made with, or train it again"
+            )

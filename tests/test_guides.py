@@ -72,4 +72,7 @@ def test_prepared_corpora(folder, elmore_command):
 def test_vector_files(folder, elmore_command):
     for suffix in ("h5", "parquet", "npz"):
         assert elmore_command("embed", "sentences.txt", "--out", f"out.{suffix}").status == 0
+    lines = ["embed", "reviews.txt", "--form", "lines", "--out", "reviews.parquet"]
+    assert elmore_command(*lines).status == 0
+    (folder / "labels.csv").write_text("line,label\n1,good\n2,bad\n")
     pages.run_page("reference/vector-files.md", elmore_command)

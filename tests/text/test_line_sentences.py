@@ -97,6 +97,15 @@ def test_a_wrapped_sentence_of_words_that_repeat_has_its_own_line(monkeypatch):
     ]
 
 
+def test_a_conllu_sentence_has_its_parts_of_speech():
+    text = "1\tA\ta\tDET\tDT\n2-3\tcannot\t_\t_\n2\tcan\t_\tAUX\n3\tnot\t_\t_\n4\t!\n\n"
+    (found,) = read_numbered_sentences(io.BytesIO(text.encode()), form=TextForm.CONLLU)
+    assert found.tokens == ["A", "can", "not", "!"]
+    assert found.tags == ["DET", "AUX", "", ""]
+    (plain,) = read_numbered_sentences(io.BytesIO(b"A b"), form=TextForm.TOKENIZED)
+    assert plain.tags is None
+
+
 def test_a_conllu_sentence_has_the_line_of_its_first_word():
     text = "# newdoc\n# text = A b\n1\tA\n2\tb\n\n\n1-2\tcd\n1\tc\n2\td\n\n# newdoc\n1\te\n"
     assert number(text, TextForm.CONLLU) == [(3, "A b"), (8, "c d"), (11, ""), (12, "e")]

@@ -4,7 +4,6 @@ Every value is checked when it is read, since the other files are located and va
 """
 
 import hashlib
-import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -25,6 +24,7 @@ from elmore.corpus.folder import (
 )
 from elmore.corpus.shards import NUM_MARKERS, ShardFacts, is_count, is_sha256
 from elmore.files.atomic import replace_json
+from elmore.files.hashing import hash_content
 
 CHECKSUM = "checksum"
 # The fields of corpus.json in versions of elmore that wrote no checksum of its own.
@@ -61,7 +61,7 @@ def read_summary(folder: Path) -> dict[str, Any]:
 def write_summary(folder: Path, content: Mapping[str, Any]) -> None:
     """Write corpus.json with a checksum of its content."""
     content = {"kind": KIND, "format": FORMAT, **content}
-    summary = {**content, CHECKSUM: _hash_content(content)}
+    summary = {**content, CHECKSUM: hash_content(content, ignores=CHECKSUM)}
     replace_json(folder / SUMMARY, summary, indent=1)
 
 
@@ -77,16 +77,10 @@ def find_fingerprint(files: Mapping[str, Mapping[str, Any]], shards: Iterable[Sh
     return hashlib.sha256("\n".join(checksums).encode()).hexdigest()
 
 
-def _hash_content(content: Mapping[str, Any]) -> str:
-    """Return the SHA-256 of all values except the checksum, independent of layout."""
-    others = {name: value for name, value in content.items() if name != CHECKSUM}
-    return hashlib.sha256(json.dumps(others, sort_keys=True).encode()).hexdigest()
-
-
 def _check(summary: Mapping[str, Any]) -> None:
     """Raise `ValueError`, `KeyError`, `TypeError` or `AttributeError` if it is invalid."""
     if has_checksum(summary):
-        _expect(summary[CHECKSUM] == _hash_content(summary), "its checksum differs")
+        _expect(summary[CHECKSUM] == hash_content(summary, ignores=CHECKSUM), "its checksum differs")
     else:  # if only the name "checksum" is damaged, it must not pass as an older version
         unknown = sorted(set(summary) - _NAMES_WITHOUT_CHECKSUM)
         _expect(not unknown, f"it has no checksum, and unknown fields: {', '.join(unknown)}")

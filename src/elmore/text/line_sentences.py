@@ -33,6 +33,7 @@ class NumberedSentence(NamedTuple):
 
     tokens: list[str]
     line: int  # of the file, from 1: where the sentence starts
+    tags: list[str] | None = None  # parts of speech, one per token, in CoNLL-U; "" for "_"
 
 
 def join_lines(pieces: Iterator[Piece], *, joint: str) -> Iterator[Piece]:
@@ -144,8 +145,8 @@ def split_tokenized(line: str) -> list[str]:
 
 
 def read_conllu(pieces: Iterator[Piece], *, name: str) -> Iterator[NumberedSentence]:
-    """Yield each sentence's words, and an empty sentence where a document starts."""
-    words: list[str] = []
+    """Yield each sentence's words and their tags, and an empty sentence where a document starts."""
+    words: list[tuple[str, str]] = []
     first_line = 0
     for piece in pieces:
         line = drop_line_end(piece.text)
@@ -155,24 +156,32 @@ def read_conllu(pieces: Iterator[Piece], *, name: str) -> Iterator[NumberedSente
             words += _read_word(line, where=f"{name}, line {piece.line_number}")
             continue
         if words:
-            yield NumberedSentence(words, first_line)
+            yield _join_words(words, line=first_line)
             words = []
         if is_new_document:
             yield NumberedSentence([], piece.line_number)
     if words:
-        yield NumberedSentence(words, first_line)
+        yield _join_words(words, line=first_line)
 
 
-def _read_word(line: str, *, where: str) -> list[str]:
-    """Return the word of a CoNLL-U line in a list, or an empty list if there is none."""
+def _join_words(words: list[tuple[str, str]], *, line: int) -> NumberedSentence:
+    return NumberedSentence([word for word, _ in words], line, [tag for _, tag in words])
+
+
+def _read_word(line: str, *, where: str) -> list[tuple[str, str]]:
+    """Return the word of a CoNLL-U line and its tag in a list, or an empty list if there is none.
+
+    The tag is "" if there is none.
+    """
     if line.startswith("#"):
         return []
-    columns = line.split("\t", maxsplit=2)
+    columns = line.split("\t", maxsplit=4)
     if len(columns) >= 2:
         if _SKIPPED_ID.fullmatch(columns[0]):
             return []
         if _WORD_ID.fullmatch(columns[0]) and columns[1]:
-            return [columns[1]]
+            tag = columns[3] if len(columns) > 3 and columns[3] != "_" else ""
+            return [(columns[1], tag)]
     raise DataError(
         f"{where}: expected CoNLL-U columns (a number, a tab, a word), got {line[:40]!r}; "
         "fix the line, or if the file is not CoNLL-U, choose the right form"

@@ -69,7 +69,7 @@ MAP = {
     },
     "probes": {"config", "embed", "errors", "model", "tasks", "text"},
     "comparison": {"errors", "files", "jobs", "settings", "tasks", "weights", "wording"},
-    "explore": {"config", "embed", "errors", "lm"},
+    "explore": {"config", "embed", "errors", "files", "lm", "settings", "text"},
     "api": {
         "comparison",
         "config",

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from elmore.embed.embedder import Embedder, load
     from elmore.embed.job import embed_to_file
     from elmore.embed.vector_file import read_vectors
+    from elmore.explore.build_index import build_index
+    from elmore.explore.token_similarity import token_similarity
+    from elmore.explore.use_index import UseIndex, open_index
     from elmore.lm.language_model import LanguageModel
     from elmore.model.scalar_mix import ScalarMix
     from elmore.text.characters import ByteAlphabet
@@ -45,6 +48,8 @@ __all__ = [
     "LanguageModel",
     "MissingExtraError",
     "ScalarMix",
+    "UseIndex",
+    "build_index",
     "compare",
     "embed_to_file",
     "evaluate",
@@ -55,10 +60,12 @@ __all__ = [
     "load_task",
     "neighbors",
     "open_corpus",
+    "open_index",
     "predict",
     "prepare",
     "pretrain",
     "read_vectors",
+    "token_similarity",
 ]
 
 # Names that need torch are imported when first used, so that `import elmore` stays quick.
@@ -69,6 +76,8 @@ _HOMES = {
     "Embedder": "elmore.embed.embedder",
     "LanguageModel": "elmore.lm.language_model",
     "ScalarMix": "elmore.model.scalar_mix",
+    "UseIndex": "elmore.explore.use_index",
+    "build_index": "elmore.explore.build_index",
     "compare": "elmore.api",
     "embed_to_file": "elmore.embed.job",
     "evaluate": "elmore.api",
@@ -79,10 +88,12 @@ _HOMES = {
     "load_task": "elmore.api",
     "neighbors": "elmore.api",
     "open_corpus": "elmore.corpus.corpus",
+    "open_index": "elmore.explore.use_index",
     "predict": "elmore.api",
     "prepare": "elmore.api",
     "pretrain": "elmore.api",
     "read_vectors": "elmore.embed.vector_file",
+    "token_similarity": "elmore.explore.token_similarity",
 }
 # Earlier names, still understood.
 _OLD_NAMES = {"load_task_model": "load_task"}

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from elmore.embed.embedder import Embedder
     from elmore.embed.layer_choice import Layers
     from elmore.explore.neighbors import Neighbor
+    from elmore.explore.use_index import UseIndex
     from elmore.lm.finetune import FinetuneReport
     from elmore.lm.finish import RunReport
     from elmore.lm.perplexity import LossTotals
@@ -201,7 +202,7 @@ def evaluate(
 
 def neighbors(
     word: str,
-    sentences: PathLike | Iterable[str | Sequence[str]],
+    sentences: "PathLike | UseIndex | Iterable[str | Sequence[str]]",
     *,
     query: str | Sequence[str] | None = None,
     model: "PathLike | Embedder | None" = None,
@@ -209,10 +210,11 @@ def neighbors(
     top: int = 10,
     form: "TextForm | str | None" = None,
 ) -> "list[Neighbor]":
-    """Return the most similar uses of a word in a text file or a list of sentences.
+    """Return the most similar uses of a word in a text file, an index or a list of sentences.
 
     With `query`, a sentence that has the word, return the uses most similar to that one. Like
-    `elmore neighbors`; `form` says how a file is read.
+    `elmore neighbors`; `form` says how a file is read. With an index (`open_index` or its folder),
+    `model` is only needed for `query`, and must be the index's.
 
     >>> import elmore
     >>> sentences = ["He sat on the bank of the river.", "Boats lay along the bank.", "A bank."]
@@ -221,18 +223,32 @@ def neighbors(
     (0, 1)
     """
     from elmore.embed.embedder import Embedder, load  # noqa: PLC0415  brings torch
+    from elmore.embed.layer_choice import AVERAGE  # noqa: PLC0415
+    from elmore.explore.index_neighbors import find_indexed_neighbors  # noqa: PLC0415
     from elmore.explore.neighbors import nearest_pairs, nearest_to  # noqa: PLC0415
-    from elmore.text.inputs import open_input, parse_given  # noqa: PLC0415
+    from elmore.explore.use_index import UseIndex, open_index  # noqa: PLC0415
+    from elmore.text.inputs import is_folder, open_input, parse_given  # noqa: PLC0415
 
     check_range("top", top, 0, MAX_COUNT)
     if not isinstance(word, str):
         raise DataError(f"word is {word!r:.60}; give a string")
+    source = open_index(sentences) if is_folder(sentences) else sentences
+    if isinstance(source, UseIndex) and query is None:
+        chosen = model.layers if isinstance(model, Embedder) else AVERAGE
+        return find_indexed_neighbors(
+            source, word, layers=chosen if layers is None else layers, top=top
+        )
     embedder = model if isinstance(model, Embedder) else load(model)
-    given = open_input(sentences, form=form, language=embedder.language)
+    tokens = None if query is None else parse_given(query, language=embedder.language)
+    if isinstance(source, UseIndex):
+        chosen = embedder.layers if layers is None else layers
+        return find_indexed_neighbors(
+            source, word, query=tokens, embedder=embedder, layers=chosen, top=top
+        )
+    given = open_input(source, form=form, language=embedder.language)
     parsed = (parse_given(sentence, language=embedder.language) for sentence in given)
-    if query is None:
+    if tokens is None:
         return nearest_pairs(embedder, word, parsed, layers=layers, top=top)
-    tokens = parse_given(query, language=embedder.language)
     return nearest_to(embedder, word, parsed, query=tokens, layers=layers, top=top)
 
 

@@ -13,6 +13,7 @@ from elmore.cli.embed import embed
 from elmore.cli.evaluate import evaluate
 from elmore.cli.finetune import finetune
 from elmore.cli.fit import fit
+from elmore.cli.index import index
 from elmore.cli.info import info
 from elmore.cli.neighbors import neighbors
 from elmore.cli.plot import plot
@@ -35,6 +36,7 @@ app.command()(embed)
 app.command()(convert)
 app.command()(info)
 app.command()(neighbors)
+app.command()(index)
 app.command()(prepare)
 app.command()(pretrain)
 app.command()(plot)

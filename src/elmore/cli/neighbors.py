@@ -3,6 +3,7 @@
 import json
 import sys
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -24,7 +25,13 @@ MARGIN = 9
 
 def neighbors(
     word: Annotated[str, typer.Argument(help="The word; case is ignored.")],
-    text: options.Text,
+    text: Annotated[
+        str,
+        typer.Argument(
+            help="Text file, possibly compressed (.gz, .xz, .bz2, .zst), - for standard input, or "
+            "an index made by elmore index."
+        ),
+    ],
     model: options.Model = None,
     in_sentence: Annotated[
         str | None,
@@ -53,27 +60,46 @@ def neighbors(
         elmore neighbors bank book.txt --in "He sat on the bank of the river."
 
         elmore neighbors play news.txt --top 20 --json
+
+        elmore neighbors bank index/
     """
-    sentences = options.open_sentences(text, tokenized=tokenized, form=form, language=language)
-    embedder = options.load_embedder(
-        model,
-        options=options_path,
-        token_embeddings=token_embeddings,
-        vocabulary=vocabulary,
-        device=device,
-        precision=precision,
-        language=language,
-    )
+    has_index = text != "-" and Path(text).is_dir()
+    if not has_index:
+        sentences = options.open_sentences(text, tokenized=tokenized, form=form, language=language)
+    query = None
+    if in_sentence is not None:
+        is_tokenized = tokenized or form is TextForm.TOKENIZED
+        query = (
+            split_tokenized(in_sentence)
+            if is_tokenized
+            else parse_sentence(in_sentence, language=language)
+        )
+    embedder = None
+    if query is not None or not has_index:  # an index has the vectors of its own sentences
+        embedder = options.load_embedder(
+            model,
+            options=options_path,
+            token_embeddings=token_embeddings,
+            vocabulary=vocabulary,
+            device=device,
+            precision=precision,
+            language=language,
+        )
+    from elmore.explore.index_neighbors import find_indexed_neighbors  # noqa: PLC0415
     from elmore.explore.neighbors import (  # noqa: PLC0415  brings torch
         collect_contexts,
         nearest_to,
         pair_contexts,
     )
+    from elmore.explore.use_index import open_index  # noqa: PLC0415
 
-    if in_sentence is not None:
-        query = parse_sentence(in_sentence, language=language)
-        if tokenized or form is TextForm.TOKENIZED:
-            query = split_tokenized(in_sentence)
+    if embedder is None or has_index:
+        index = open_index(text)
+        found = find_indexed_neighbors(
+            index, word, query=query, embedder=embedder, top=top, layers=layers
+        )
+        num_uses = index.uses(word, limit=1).total
+    elif query is not None:
         found = nearest_to(embedder, word, sentences, query=query, top=top, layers=layers)
         num_uses = len(found)
     else:

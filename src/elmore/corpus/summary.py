@@ -80,7 +80,9 @@ def find_fingerprint(files: Mapping[str, Mapping[str, Any]], shards: Iterable[Sh
 def _check(summary: Mapping[str, Any]) -> None:
     """Raise `ValueError`, `KeyError`, `TypeError` or `AttributeError` if it is invalid."""
     if has_checksum(summary):
-        _expect(summary[CHECKSUM] == hash_content(summary, ignores=CHECKSUM), "its checksum differs")
+        _expect(
+            summary[CHECKSUM] == hash_content(summary, ignores=CHECKSUM), "its checksum differs"
+        )
     else:  # if only the name "checksum" is damaged, it must not pass as an older version
         unknown = sorted(set(summary) - _NAMES_WITHOUT_CHECKSUM)
         _expect(not unknown, f"it has no checksum, and unknown fields: {', '.join(unknown)}")

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from elmore.config import StatePolicy
 from elmore.embed.embedder import Embedder
-from elmore.embed.layer_choice import Layers
+from elmore.embed.layer_choice import LayerChoice, Layers
 from elmore.errors import DataError
 
 Array = NDArray[np.float32]
@@ -46,18 +46,32 @@ def nearest_to(
     layers: Layers | None = None,
 ) -> list[Neighbor]:
     """Return the uses of `word` most similar to its first use in the sentence `query`."""
-    query_uses, query_vectors = collect_contexts(embedder, word, [query], layers=layers)
-    if not query_uses:
+    use, vector = find_query(embedder, word, query, layers=layers)
+    contexts, vectors = collect_contexts(embedder, word, sentences, layers=layers)
+    return rank_contexts(contexts, vectors, use=use, vector=vector, top=top)
+
+
+def find_query(
+    embedder: Embedder, word: str, query: list[str], *, layers: Layers | None = None
+) -> tuple[Context, Array]:
+    """Return the first use of `word` in a sentence, and its vector, scaled to length 1."""
+    uses, vectors = collect_contexts(embedder, word, [query], layers=layers)
+    if not uses:
         raise DataError(
             f"the sentence {' '.join(query)!r} does not contain the word {word!r}; give one that "
             "does"
         )
-    contexts, vectors = collect_contexts(embedder, word, sentences, layers=layers)
-    similarities = vectors @ query_vectors[0]
+    return uses[0], vectors[0]
+
+
+def rank_contexts(
+    contexts: Sequence[Context], vectors: Array, *, use: Context, vector: Array, top: int = 10
+) -> list[Neighbor]:
+    """Return the uses from `collect_contexts` that are most similar to another one."""
+    similarities = vectors @ vector
     best = np.argsort(-similarities, kind="stable")[:top]
     return [
-        Neighbor(similarity=float(similarities[i]), context=contexts[i], other=query_uses[0])
-        for i in best
+        Neighbor(similarity=float(similarities[i]), context=contexts[i], other=use) for i in best
     ]
 
 
@@ -98,10 +112,7 @@ def collect_contexts(
     layers: Layers | None = None,
 ) -> tuple[list[Context], Array]:
     """Find the uses of a word, ignoring case, and their vectors, scaled to length 1."""
-    if embedder.choose_layers(layers).num_kept is not None:
-        raise DataError(
-            "neighbors compare one vector per token; choose one layer, 'average' or 'top'"
-        )
+    refuse_several_layers(embedder.choose_layers(layers))
     folded = word.casefold()
     contexts: list[Context] = []
     rows: list[Array] = []
@@ -129,6 +140,14 @@ def collect_contexts(
             break
     empty = np.empty((0, embedder.vector_dim), dtype=np.float32)
     return contexts, np.stack(rows) if rows else empty
+
+
+def refuse_several_layers(choice: LayerChoice) -> None:
+    """Raise an error for a choice of layers that gives several vectors per token."""
+    if choice.num_kept is not None:
+        raise DataError(
+            "neighbors compare one vector per token; choose one layer, 'average' or 'top'"
+        )
 
 
 def _keep(sentences: Iterable[list[str]], folded: str) -> Iterator[tuple[int, list[str]]]:

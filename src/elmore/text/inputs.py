@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence, Set
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from elmore.errors import ConfigError, DataError
 from elmore.text.files import TextForm, read_text
@@ -50,14 +50,19 @@ def open_input(
             f"there is no file {str(sentences)!r:.200}; give the path of a text file, or a list of "
             "sentences"
         )
-    if form is not None and form not in list(TextForm):
-        raise ConfigError(f"form is {form!r:.60}; choose one of: {', '.join(TextForm)}")
     return read_text(
         path,
-        form=None if form is None else TextForm(form),
+        form=read_form(form),
         language=language,
         keeps_document_ends=keeps_document_ends,
     )
+
+
+def read_form(form: TextForm | str | None) -> TextForm | None:
+    """Return the form that was given, if any; raise an error for an unknown one."""
+    if form is not None and form not in list(TextForm):
+        raise ConfigError(f"form is {form!r:.60}; choose one of: {', '.join(TextForm)}")
+    return None if form is None else TextForm(form)
 
 
 def parse_given(sentence: GivenSentence, *, language: Language) -> list[str]:
@@ -65,6 +70,11 @@ def parse_given(sentence: GivenSentence, *, language: Language) -> list[str]:
     if isinstance(sentence, NumberedSentence):
         return sentence.tokens
     return parse_sentence(sentence, language=language)
+
+
+def is_folder(given: object) -> TypeGuard[str | Path]:
+    """Return whether the path of a folder was given, and not sentences."""
+    return isinstance(given, str | Path) and _exists(Path(given)) and Path(given).is_dir()
 
 
 def _exists(path: Path) -> bool:

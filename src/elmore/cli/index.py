@@ -1,0 +1,102 @@
+"""`elmore index`: all uses of all words in some text, with their vectors."""
+
+import json
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from elmore.cli import options
+from elmore.cli.display import report_interrupt, show_tokens
+from elmore.text.language import Language
+
+
+def index(
+    text: Annotated[
+        list[str],
+        typer.Argument(
+            help="Text files, possibly compressed (.gz, .xz, .bz2, .zst), or patterns such as "
+            "'texts/*.txt'."
+        ),
+    ],
+    out: Annotated[
+        Path, options.make_out_option("Folder of the index; files are added to an existing one.")
+    ],
+    model: options.Model = None,
+    layers: Annotated[
+        str,
+        typer.Option(
+            "--layers",
+            "-l",
+            help="Layers to store: all, top, a number (0 is the token layer), or several: 0,2.",
+        ),
+    ] = "all",
+    tokenized: options.Tokenized = False,
+    form: options.Form = None,
+    language: options.LanguageOption = Language.EN,
+    restart: options.Restart = False,
+    options_path: options.Options = None,
+    token_embeddings: options.TokenEmbeddings = None,
+    vocabulary: options.Vocabulary = None,
+    device: options.Device = "cpu",
+    precision: options.PrecisionOption = "f32",
+    tokens_per_batch: options.TokensPerBatch = 2048,
+    max_sentence_tokens: options.MaxSentenceTokens = 10_000,
+    as_json: options.Json = False,
+) -> None:
+    """Index every use of every word, to find uses and similar uses quickly.
+
+    Files that the index already has are skipped. To resume after an interruption, rerun the
+    command. Parts of speech are kept from CoNLL-U files.
+
+    For example:
+
+        elmore index book.txt --out index/
+
+        elmore index more.txt --out index/
+
+        elmore neighbors bank index/
+    """
+    chosen_form = options.choose_form(form, tokenized=tokenized)
+    from elmore.explore.build_index import build_index  # noqa: PLC0415  brings torch
+    from elmore.explore.index_sources import find_text_files  # noqa: PLC0415
+
+    paths = find_text_files(text)  # a missing file is noticed before a model is loaded
+    embedder = options.load_embedder(
+        model,
+        options=options_path,
+        token_embeddings=token_embeddings,
+        vocabulary=vocabulary,
+        language=language,
+        device=device,
+        precision=precision,
+        tokens_per_batch=tokens_per_batch,
+        max_sentence_tokens=max_sentence_tokens,
+    )
+    num_bytes = sum(path.stat().st_size for path in paths)
+    with report_interrupt(restart=restart), show_tokens("indexing", total=num_bytes) as bar:
+
+        def show(num_read: int, num_tokens: int) -> None:
+            bar.set_speed(num_tokens)
+            bar.update(completed=num_read, tokens=num_tokens)
+
+        report = build_index(
+            paths,
+            out,
+            model=embedder,
+            layers=layers,
+            form=chosen_form,
+            restart=restart,
+            on_progress=show,
+        )
+    if as_json:
+        print(json.dumps(asdict(report)))
+        return
+    added = f"added {report.num_added_tokens:,} tokens; " if report.num_added_sources else ""
+    print(
+        f"{out}: {added}{report.num_tokens:,} tokens of {report.num_words:,} words in "
+        f"{report.num_sentences:,} sentences, {report.num_bytes / 1e6:,.1f} MB",
+        file=sys.stderr,
+    )

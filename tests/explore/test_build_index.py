@@ -1,0 +1,258 @@
+import json
+import zlib
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from elmore.embed.embedder import Embedder
+from elmore.errors import ConfigError, DataError, ElmoreError
+from elmore.explore import build_index as job
+from elmore.explore.build_index import build_index
+from elmore.explore.index_writer import IndexWriter
+from elmore.explore.use_index import open_index
+from tests import tiny
+from tests.explore import indexes
+
+
+@pytest.fixture(scope="module")
+def embedder():
+    return indexes.make_embedder(tokens_per_batch=16)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    indexes.write_texts(tmp_path)
+    return tmp_path
+
+
+class Killed(BaseException):
+    pass
+
+
+def kill_after(monkeypatch, num_windows):
+    """Stop the job while it writes window `num_windows`, after part of it is in the files."""
+    write = IndexWriter.add
+    left = [num_windows]
+
+    def add(self, sentences, vectors):
+        write(self, sentences, vectors)
+        left[0] -= 1
+        if left[0] == 0:
+            raise Killed
+
+    monkeypatch.setattr(IndexWriter, "add", add)
+
+
+def describe(use):
+    return use.source, use.document, use.line, " ".join(use.tokens)
+
+
+def test_an_index_has_every_token_with_its_place_and_its_vector(folder, embedder):
+    build_index(["book.txt", "tagged.conllu"], "index", model=embedder)
+    index = open_index("index")
+    uses = [index.use(number) for number in range(index.num_tokens)]
+    wanted = [
+        (sentence, position, token)
+        for sentence in [*indexes.SENTENCES, *indexes.TAGGED_SENTENCES]
+        for position, token in enumerate(sentence[-1].split())
+    ]
+    assert [(describe(use), use.position, use.word) for use in uses] == wanted
+    assert [use.tag for use in uses[-5:]] == ["NOUN", "VERB", None, "DET", "NOUN"]
+    assert {use.tag for use in uses[:-5]} == {None}
+    for use in uses:
+        whole = embedder.embed([use.tokens], layers="all")[0]
+        for layer in range(embedder.num_layers):
+            vector = index.vectors([use], layer)[0]
+            assert np.array_equal(vector, whole[layer, use.position].astype(np.float16))
+
+
+def test_blank_lines_count_as_sentences_where_every_line_is_one(folder, embedder):
+    index = indexes.make_index(folder, embedder, "news.txt", form="lines")
+    assert index.num_sentences == 4
+    assert [(use.sentence, use.line) for use in index.uses("bank").uses] == [(0, 1), (3, 4)]
+
+
+def test_files_can_be_added_and_are_added_once(folder, embedder):
+    build_index("book.txt", "index", model=embedder)
+    first = indexes.read_all(folder / "index")
+    report = build_index("book.txt", "index", model=embedder)
+    assert report.num_added_sources == 0
+    assert indexes.read_all(folder / "index") == first
+    before = open_index("index")
+    report = build_index(["book.txt", "tagged.conllu"], "index", model=embedder)
+    assert (report.num_added_sources, report.num_added_tokens) == (1, 5)
+    build_index(["book.txt", "tagged.conllu"], "both", model=embedder)
+    assert indexes.read_all(folder / "index") == indexes.read_all(folder / "both")
+    # What was opened before still works.
+    assert before.uses("bear").total == 0
+    assert before.uses("bank").total == 5
+    open_index("index").check()
+
+
+@pytest.mark.parametrize("num_windows", [1, 2, 4, 6])
+@pytest.mark.parametrize("commits", [0.0, 1000.0], ids=["every window", "never"])
+def test_a_killed_job_resumes_to_the_same_bytes(
+    folder, embedder, monkeypatch, num_windows, commits
+):
+    (folder / "long.txt").write_text(indexes.make_large_text())
+    texts = ["book.txt", "long.txt", "news.txt"]
+    build_index(texts, "whole", model=embedder)
+    build_index("book.txt", "index", model=embedder)
+    book = open_index("index").num_tokens
+    monkeypatch.setattr(job, "COMMIT_SECONDS", commits)
+    with monkeypatch.context() as patched:
+        kill_after(patched, num_windows)
+        with pytest.raises(Killed):
+            build_index(texts, "index", model=embedder)
+    # The index of before can be used until the addition is complete.
+    assert open_index("index").num_tokens == book
+    report = build_index(texts, "index", model=embedder)
+    assert (report.num_resumed_tokens > 0) == (commits == 0.0 and num_windows > 1)
+    assert report.num_added_tokens == report.num_tokens - book
+    assert indexes.read_all(folder / "index") == indexes.read_all(folder / "whole")
+
+
+def test_a_job_killed_while_it_finishes_resumes(folder, embedder, monkeypatch):
+    build_index(["book.txt", "news.txt"], "whole", model=embedder)
+    build_index("book.txt", "index", model=embedder)
+
+    def kill(self):
+        self.commit()
+        raise Killed
+
+    with monkeypatch.context() as patched:
+        patched.setattr(IndexWriter, "finish", kill)
+        with pytest.raises(Killed):
+            build_index("news.txt", "index", model=embedder)
+    assert open_index("index").uses("raised").total == 0
+    # Nothing is left to embed, but the job is not finished.
+    build_index("news.txt", "index", model=embedder)
+    assert indexes.read_all(folder / "index") == indexes.read_all(folder / "whole")
+
+
+def test_an_unfinished_first_job_is_no_index_yet(folder, embedder, monkeypatch):
+    monkeypatch.setattr(job, "COMMIT_SECONDS", 0.0)
+    (folder / "long.txt").write_text(indexes.make_large_text())
+    with monkeypatch.context() as patched:
+        kill_after(patched, 3)
+        with pytest.raises(Killed):
+            build_index("long.txt", "index", model=embedder)
+    with pytest.raises(DataError, match="is unfinished; rerun the elmore index command"):
+        open_index("index")
+    with pytest.raises(DataError, match=r"has a part of long\.txt.*give that file too to resume"):
+        build_index("book.txt", "index", model=embedder)
+    (folder / "long.txt").write_text("Other text.\n")
+    with pytest.raises(DataError, match=r"long\.txt has changed since it was added"):
+        build_index("long.txt", "index", model=embedder)
+    build_index("book.txt", "index", model=embedder, restart=True)
+    assert open_index("index").num_sentences == 4
+
+
+def test_text_that_is_split_in_another_way_is_not_resumed(folder, embedder, monkeypatch):
+    monkeypatch.setattr(job, "COMMIT_SECONDS", 0.0)
+    (folder / "long.txt").write_text(indexes.make_large_text())
+    with monkeypatch.context() as patched:
+        kill_after(patched, 3)
+        with pytest.raises(Killed):
+            build_index("long.txt", "index", model=embedder)
+    read = job.read_source
+
+    def read_differently(*arguments, **options):
+        for sentence in read(*arguments, **options):
+            sentence.tokens[0] += "-"
+            yield sentence
+
+    monkeypatch.setattr(job, "read_source", read_differently)
+    with pytest.raises(DataError, match="is now split into other tokens"):
+        build_index("long.txt", "index", model=embedder)
+
+
+def test_other_settings_are_refused_and_leave_the_index_as_it_is(folder, embedder):
+    build_index("book.txt", "index", model=embedder)
+    before = indexes.read_all(folder / "index")
+    others = [
+        ({"model": Embedder(tiny.model(seed=1))}, "model_hash was"),
+        ({"model": embedder, "layers": [0, 2]}, "layers was"),
+        ({"model": indexes.make_embedder(language="zh-chars")}, "language was"),
+        ({"model": indexes.make_embedder(precision="bf16")}, "precision was"),
+    ]
+    for options, complaint in others:
+        with pytest.raises(ElmoreError, match=complaint):
+            build_index("news.txt", "index", **options)
+    assert indexes.read_all(folder / "index") == before
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        ({"layers": "average"}, "an index stores single layers; give all, top, or layer numbers"),
+        ({"layers": 7}, "layer number from 0 to 2"),
+        ({"form": "poem"}, "form is 'poem'; choose one of"),
+        ({"text": "missing.txt"}, r"cannot index missing\.txt: there is no such file"),
+        ({"text": "."}, "it is a folder"),
+        ({"text": []}, "no text was given"),
+        ({"text": "empty.txt"}, r"there are no tokens in empty\.txt"),
+        ({"text": 3}, "text is 3; give a path"),
+        ({"out": "a/b/c"}, "there is no folder a"),
+        ({"out": "book.txt"}, "is a file, not an index"),
+        ({"out": "."}, "contains other files and is not an index"),
+    ],
+)
+def test_a_mistake_is_one_sentence_and_nothing_is_written(folder, embedder, options, complaint):
+    (folder / "empty.txt").write_text("\n")
+    before = sorted(folder.rglob("*"))
+    with pytest.raises(ElmoreError, match=complaint):
+        build_index(**{"text": "book.txt", "out": "index", "model": embedder, **options})
+    assert sorted(folder.rglob("*")) == before
+
+
+def test_carried_state_is_refused(folder):
+    with pytest.raises(ConfigError, match="every sentence is embedded by itself"):
+        build_index("book.txt", "index", model=indexes.make_embedder(state="document"))
+
+
+def test_other_peoples_index_json_is_left_alone(folder, embedder):
+    (folder / "web").mkdir()
+    (folder / "web" / "index.json").write_text("{}")
+    (folder / "web" / "words.txt").write_text("mine")
+    with pytest.raises(DataError, match="contains other files and is not an index"):
+        build_index("book.txt", "web", model=embedder, restart=True)
+    assert (folder / "web" / "words.txt").read_text() == "mine"
+
+
+def test_the_top_layer_alone_can_be_stored(folder, embedder):
+    index = indexes.make_index(folder, embedder, "book.txt", layers="top")
+    assert index.layers == (2,)
+    assert not (folder / "index" / "layer1.f16").exists()
+
+
+def test_vectors_too_large_for_f16_are_refused(folder):
+    model = tiny.model(scale=0.4)
+    made = Embedder(model)
+    windows = made.windows
+
+    def enlarged(*arguments, **options):
+        for window in windows(*arguments, **options):
+            yield replace(window, vectors=[vectors * 1e6 for vectors in window.vectors])
+
+    made.__dict__["windows"] = enlarged
+    with pytest.raises(DataError, match="numbers that f16 cannot hold"):
+        build_index("book.txt", "index", model=made)
+    assert not (folder / "index").exists()
+
+
+def test_words_of_any_characters_are_kept(folder, embedder):
+    odd = ["a\\b", "\u2028", "é", "\ud7ff", "x\\n"]
+    (folder / "odd.txt").write_text(" ".join(odd) + "\n")
+    index = indexes.make_index(folder, embedder, "odd.txt", form="tokenized")
+    assert [index.use(n).word for n in range(index.num_tokens)] == odd
+
+
+def test_checksums_are_those_of_the_files(folder, embedder):
+    indexes.make_index(folder, embedder, "book.txt")
+    recorded = json.loads((folder / "index" / "index.json").read_text())["files"]
+    for name, facts in recorded.items():
+        content = (folder / "index" / name).read_bytes()
+        assert facts == {"num_bytes": len(content), "crc32": zlib.crc32(content)}

@@ -64,6 +64,11 @@ def test_tasks(folder, elmore_command, monkeypatch):
     pages.run_page("guides/tasks.md", elmore_command)
 
 
+@pytest.mark.usefixtures("_shipped_default")
+def test_explore_the_uses_of_words(folder, elmore_command):
+    pages.run_page("guides/explore.md", elmore_command)
+
+
 def test_prepared_corpora(folder, elmore_command):
     (folder / "book.txt").write_text("\n".join(["It was late.\nThe bank was closed.\n"] * 20))
     pages.run_page("reference/corpora.md", elmore_command)

@@ -19,19 +19,17 @@ class TokenSimilarity:
     cosines: list[list[list[float]]]  # (L, T, T)
     products: list[list[list[list[float]]]]  # (L, L, T, T)
     """Inner products of token i in layer l and token j in layer m. With weights w, the product of
-    two mixed vectors is the sum of w[l] * w[m] * products[l][m][i][j], so that cosines of any
+    two mixed vectors is the sum of `w[l] * w[m] * products[l][m][i][j]`, so that cosines of any
     mix follow without the vectors."""
 
 
 def token_similarity(embedder: Embedder, sentence: Sentence) -> TokenSimilarity:
     """Return how similar the tokens of a sentence are to each other, in each layer.
 
-    >>> import elmore
-    >>> found = elmore.token_similarity(elmore.load(), "A bank is a bank.")
-    >>> round(found.cosines[0][1][4], 3)        # the two uses of "bank" in layer 0
-    1.0
-    >>> found.cosines[2][1][4] < 1
-    True
+    ```python
+    found = elmore.token_similarity(embedder, "A bank is not a bank.")
+    print(found.cosines[2][1][5])  # the two uses of "bank", in layer 2
+    ```
     """
     (tokens,) = embedder.tokenize([sentence])  # type: ignore[list-item]
     vectors = embedder.embed([tokens], layers="all")[0]  # (L, T, D)

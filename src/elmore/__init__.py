@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from elmore.embed.embedder import Embedder, load
     from elmore.embed.job import embed_to_file
     from elmore.embed.vector_file import read_vectors
+    from elmore.embed.word_export import export_words, word_vectors
     from elmore.explore.build_index import build_index
     from elmore.explore.token_similarity import token_similarity
     from elmore.explore.use_index import UseIndex, open_index
@@ -53,6 +54,7 @@ __all__ = [
     "compare",
     "embed_to_file",
     "evaluate",
+    "export_words",
     "finetune",
     "fit",
     "load",
@@ -66,6 +68,7 @@ __all__ = [
     "pretrain",
     "read_vectors",
     "token_similarity",
+    "word_vectors",
 ]
 
 # Names that need torch are imported when first used, so that `import elmore` stays quick.
@@ -81,6 +84,7 @@ _HOMES = {
     "compare": "elmore.api",
     "embed_to_file": "elmore.embed.job",
     "evaluate": "elmore.api",
+    "export_words": "elmore.embed.word_export",
     "finetune": "elmore.api",
     "fit": "elmore.api",
     "load": "elmore.embed.embedder",
@@ -94,6 +98,7 @@ _HOMES = {
     "pretrain": "elmore.api",
     "read_vectors": "elmore.embed.vector_file",
     "token_similarity": "elmore.explore.token_similarity",
+    "word_vectors": "elmore.embed.word_export",
 }
 # Earlier names, still understood.
 _OLD_NAMES = {"load_task_model": "load_task"}

@@ -16,6 +16,7 @@ pytestmark = pytest.mark.slow
 NEEDS = {
     "sklearn.md": ["sklearn", "pandas"],
     "spacy.md": ["spacy"],
+    "gensim.md": ["gensim"],
 }
 
 
@@ -41,6 +42,7 @@ def test_a_page_runs_as_it_is_written(page, tmp_path, monkeypatch, elmore_comman
         pytest.importorskip(module, reason=f"{module} is missing: pip install '.[integrations]'")
     monkeypatch.chdir(tmp_path)
     pages.write_sample_files(tmp_path)
+    Path("words.txt").write_text("bank\nbanks\nriver\nrivers\nmoney\n")
     for part, name in (("train", "train"), ("dev", "testa")):
         Path(f"{part}.iob").write_text(Path(f"conll2003/eng.{name}").read_text())
     shipped = Path(elmore.__file__).parent / "models" / "english"

@@ -11,6 +11,7 @@ from elmore.cli.convert import convert
 from elmore.cli.display import printing_data_warnings
 from elmore.cli.embed import embed
 from elmore.cli.evaluate import evaluate
+from elmore.cli.export_words import export_words
 from elmore.cli.finetune import finetune
 from elmore.cli.fit import fit
 from elmore.cli.index import index
@@ -37,6 +38,7 @@ app.command()(convert)
 app.command()(info)
 app.command()(neighbors)
 app.command()(index)
+app.command()(export_words)
 app.command()(prepare)
 app.command()(pretrain)
 app.command()(plot)

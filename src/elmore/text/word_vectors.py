@@ -6,7 +6,7 @@ Shapes: V words, D numbers per vector, T tokens.
 import zipfile
 import zlib
 from array import array
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -31,6 +31,12 @@ class WordVectors:
     def vector_dim(self) -> int:
         """Width of a vector."""
         return int(self.vectors.shape[1])
+
+    def select(self, is_wanted: Callable[[str], bool]) -> "WordVectors":
+        """Return the words for which `is_wanted` is true."""
+        rows = [row for row, word in enumerate(self.words) if is_wanted(word)]
+        words = tuple(self.words[row] for row in rows)
+        return WordVectors(words=words, vectors=self.vectors[rows])
 
     def find(self, token: str) -> int | None:
         """Return the row of a token, or of its lower-case form; None if neither is known."""

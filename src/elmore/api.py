@@ -80,6 +80,7 @@ def pretrain(
     settings: PathLike | Mapping[str, Any] = "small",
     changes: Changes = None,
     weights: Mapping[str, int] | None = None,
+    start_from: PathLike | None = None,
     restart: bool = False,
     device: str = "cpu",
     config: PathLike | None = None,
@@ -88,8 +89,9 @@ def pretrain(
 
     `settings` is a TOML file or the name of one that comes with elmore (tiny, small, medium,
     original, ...). `changes` changes some of them: `{"training.rows": 64}`. `weights` says how
-    often each source is read per epoch. The trained model is in `out/model`. Under torchrun, only
-    the first process gets a report; the others get None.
+    often each source is read per epoch. `start_from` is a model whose weights training starts from;
+    the settings must have its architecture, or a file without [model]. The trained model is in
+    `out/model`. Under torchrun, only the first process gets a report; the others get None.
 
     ```python
     report = elmore.pretrain("corpus", "run", settings="tiny")
@@ -101,9 +103,18 @@ def pretrain(
 
     name, written = _read_settings(settings, changes, config, default="small")
     loaded = load_settings(
-        find_config(str(name)), [*written, *_to_changes(weights, prefix="training.weights.")]
+        find_config(str(name)),
+        [*written, *_to_changes(weights, prefix="training.weights.")],
+        needs_model=start_from is None,
     )
-    return pretrain_model(loaded, corpus, read_path("out", out), restart=restart, device=device)
+    return pretrain_model(
+        loaded,
+        corpus,
+        read_path("out", out),
+        restart=restart,
+        device=device,
+        start_from=start_from,
+    )
 
 
 def finetune(

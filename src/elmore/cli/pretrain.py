@@ -39,6 +39,14 @@ def pretrain(
             "name without its suffix, or a pattern such as 'news_*'. Can be repeated.",
         ),
     ] = None,
+    start_from: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MODEL",
+            help="Start from the weights of this model, in any format that elmore loads, instead "
+            "of random ones. SETTINGS must have its architecture, or no [model] section.",
+        ),
+    ] = None,
     restart: options.Restart = False,
     device: options.Device = "cpu",
     as_json: options.Json = False,
@@ -60,9 +68,11 @@ def pretrain(
 
         elmore pretrain small --corpus corpus/ --out run/ --weight news=2 --weight books=0
 
+        elmore pretrain training.toml --corpus corpus/ --out run/ --start-from 210.zip
+
         torchrun --nproc-per-node 2 -m elmore pretrain small -c corpus/ -o run/
     """
-    settings = load_settings(find_config(config), changes or [])
+    settings = load_settings(find_config(config), changes or [], needs_model=start_from is None)
     weights = {**settings.training.weights, **_read_weights(weight or [])}
     settings = replace(settings, training=replace(settings.training, weights=weights))
     from elmore.lm.pretrain import pretrain_model  # noqa: PLC0415  brings torch
@@ -70,7 +80,13 @@ def pretrain(
     display = TrainingDisplay()
     with report_interrupt(restart=restart), display.shown():
         report = pretrain_model(
-            settings, corpus, out, observer=display, restart=restart, device=device
+            settings,
+            corpus,
+            out,
+            observer=display,
+            restart=restart,
+            device=device,
+            start_from=start_from,
         )
     if report is not None:
         print_run_report(report, as_json=as_json)

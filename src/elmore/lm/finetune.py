@@ -4,32 +4,25 @@ Published models have no softmax; for them a new one is trained from scratch.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
-
-from elmore.config import ModelConfig
 from elmore.corpus.corpus import Corpus
 from elmore.corpus.sample import sample_documents
-from elmore.errors import ModelError
 from elmore.files.atomic import replace_json
-from elmore.lm.extension import check_extension, extend_softmax
 from elmore.lm.finish import REPORT, RunReport
-from elmore.lm.language_model import NoSoftmaxError, load_language_model
+from elmore.lm.language_model import load_language_model
 from elmore.lm.metrics import RunObserver
-from elmore.lm.network import Softmax, initialize_softmax
+from elmore.lm.network import Softmax
 from elmore.lm.perplexity import LossTotals, measure_losses
 from elmore.lm.pretrain import pretrain_model
 from elmore.lm.run import MODEL
 from elmore.lm.settings import PretrainSettings, read_settings
-from elmore.model.word_softmax import WordSoftmax
+from elmore.lm.starting_point import describe, load_start
 from elmore.text.batches import Document
 from elmore.text.vocabulary import UNKNOWN_WORD
 from elmore.weights.elmo_model import ElmoModel
-from elmore.weights.loading import load_model
-from elmore.wording import count
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,50 +52,6 @@ class FinetuneReport:
             "num_new_words": self.num_new_words,
             "perplexity": numbers,
         }
-
-
-@dataclass(frozen=True, kw_only=True)
-class StartingPoint:
-    """The model to fine-tune, and its words if it has a softmax."""
-
-    elmo: ElmoModel
-    softmax: Softmax | None
-    words: list[str]
-
-    def to(self, device: torch.device | str) -> "StartingPoint":
-        """Move to a device, in place."""
-        self.elmo.to(device)
-        if self.softmax is not None:
-            self.softmax.to(device)
-        return self
-
-    def make_parts(self, corpus: Corpus) -> tuple[ElmoModel, Softmax]:
-        """Return the network and a softmax over the vocabulary of the corpus."""
-        if self.softmax is None:
-            dim = self.elmo.config.lstm.output_dim
-            softmax = WordSoftmax(num_words=len(corpus.vocabulary), dim=dim)
-            initialize_softmax(softmax, counts=corpus.counts, seed=1)
-            return self.elmo, softmax
-        check_extension(self.words, corpus.vocabulary, corpus=str(corpus.folder))
-        if not isinstance(self.softmax, WordSoftmax):
-            if len(corpus.vocabulary) > len(self.words):
-                raise ModelError(
-                    "words cannot be added to an adaptive softmax; use --max-new-words 0, or a "
-                    "corpus prepared without --extend"
-                )
-            return self.elmo, self.softmax
-        return self.elmo, extend_softmax(
-            self.softmax, words=corpus.vocabulary, counts=corpus.counts
-        )
-
-
-def load_start(source: str | Path | None) -> StartingPoint:
-    """Load a model in any format, with its softmax if it has one; by default, elmore's own."""
-    try:
-        loaded = load_language_model(source)
-    except NoSoftmaxError:
-        return StartingPoint(elmo=load_model(source), softmax=None, words=[])
-    return StartingPoint(elmo=loaded.elmo, softmax=loaded.softmax, words=loaded.words)
 
 
 def make_settings(elmo: ElmoModel, changes: Mapping[str, Any]) -> PretrainSettings:
@@ -154,23 +103,6 @@ def finetune_model(
     )
     replace_json(folder / REPORT, report.to_json())
     return report
-
-
-def describe(config: ModelConfig, corpus: Corpus, folder: Path) -> ModelConfig:
-    """Name the original model and the new text in the card of the new model."""
-    about = config.about
-    tokens = count(corpus.train.num_tokens, "token")
-    text = f"{tokens} of text (documents: {corpus.train.num_documents:,})"
-    return replace(
-        config,
-        about=replace(
-            about,
-            name=folder.resolve().name,
-            source=f"elmore finetune, from {about.name}",
-            trained_on=f"{about.trained_on or 'unknown text'}; then {text}",
-            notes=None,
-        ),
-    )
 
 
 def _measure(

@@ -15,9 +15,10 @@ from elmore.errors import ConfigError, ElmoreError
 from elmore.files.atomic import replace_file
 from elmore.jobs.device import read_device
 from elmore.lm.enough_text import check_enough_text
-from elmore.lm.finetune import StartingPoint, load_start, make_settings
+from elmore.lm.finetune import make_settings
 from elmore.lm.run import RUN
 from elmore.lm.settings import PretrainSettings
+from elmore.lm.starting_point import StartingPoint, load_start
 from elmore.settings import apply_change
 from elmore.text.vocabulary import write_entries
 

@@ -4,6 +4,7 @@ import os
 import time
 from collections.abc import Callable
 from contextlib import nullcontext, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -26,6 +27,7 @@ from elmore.lm.metrics import RunObserver
 from elmore.lm.network import Softmax, make_config
 from elmore.lm.run import CHECKPOINTS, RUN, LostProcessError, Run
 from elmore.lm.settings import PretrainSettings
+from elmore.lm.start_from import FirstWeights
 from elmore.weights.elmo_model import ElmoModel
 
 # Show the corpus check if it takes longer than this.
@@ -40,11 +42,13 @@ def pretrain_model(
     observer: RunObserver | None = None,
     restart: bool = False,
     device: str | torch.device = "cpu",
+    start_from: str | Path | None = None,
     make_parts: Callable[[Corpus], tuple[ElmoModel, Softmax]] | None = None,
 ) -> RunReport | None:
     """Train in `folder`, resuming a run found there; return None in all but the first process.
 
-    `make_parts` returns the initial weights; without it they are random, drawn from the seed.
+    The initial weights are those of the model `start_from`, or what `make_parts` returns; without
+    either they are random, drawn from the seed.
     """
     folder = Path(folder)
     group = Group(device=read_device(device))
@@ -57,6 +61,11 @@ def pretrain_model(
                 settings.training.weights,
             )
         )
+        first = None
+        if start_from is not None:
+            first = group.run_on_all(lambda: FirstWeights(start_from, folder=folder))
+            settings = group.run_on_all(partial(first.complete, settings))
+            make_parts = partial(first.make_parts, settings)
         group.check_same({"configuration": _shared(settings), "corpus": opened.fingerprint})
         if make_parts is None:
             # Find mistakes in the settings before anything is written.
@@ -72,8 +81,11 @@ def pretrain_model(
                 group=group,
                 observer=observer,
                 make_parts=None if make_parts is None else lambda: make_parts(opened),
+                start=None if first is None else first.fingerprint,
             )
         )
+        if first is not None:
+            observer.on_message(first.explain(settings, opened))
         if (overlap := find_overlap(opened, settings.training)) is not None:
             observer.on_message(f"note: {overlap}")
         # Processes restarted by torchrun resume, even with --restart.

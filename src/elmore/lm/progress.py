@@ -78,6 +78,7 @@ def check_same_run(
     fingerprint: str,
     kept: Mapping[str, Any],
     *,
+    start: str | None = None,
     folder: Path,
     num_done: int,
     count_steps: Callable[[PretrainSettings], int],
@@ -86,6 +87,8 @@ def check_same_run(
 
     The number of steps and the learning rate may change if no completed step is affected.
     """
+    if kept.get("start") != start:  # which often changes the architecture too
+        raise ChangedJobError(folder, ["another model to start from"])
     # Settings that the checkpoint does not have yet get their defaults.
     settings_before = read_settings(kept["settings"])
     changes = find_changes(

@@ -77,8 +77,10 @@ class Run:
         group: Group,
         observer: RunObserver,
         make_parts: Callable[[], tuple[ElmoModel, Softmax]] | None = None,
+        start: str | None = None,
     ) -> None:
         self.settings = settings
+        self._start = start  # the fingerprint of the model that training starts from
         self.corpus = corpus
         self.folder = folder
         self.group = group
@@ -234,6 +236,7 @@ class Run:
                 self.settings,
                 self.corpus.fingerprint,
                 kept,
+                start=self._start,
                 folder=self.folder,
                 num_done=checkpoint.step,
                 count_steps=lambda settings: count_steps(settings, self.trainer.streams),
@@ -351,6 +354,7 @@ class Run:
                 "progress": self.progress.to_json(),
                 "settings": self.settings.to_json(),
                 "corpus": self.corpus.fingerprint,
+                "start": self._start,
                 "num_processes": self.group.size,
                 "lines": self._lines,
             },

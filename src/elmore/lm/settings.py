@@ -219,23 +219,25 @@ SECTIONS = {
 }
 
 
-def load_settings(path: Path, changes: Sequence[str] = ()) -> PretrainSettings:
+def load_settings(
+    path: Path, changes: Sequence[str] = (), *, needs_model: bool = True
+) -> PretrainSettings:
     """Read a TOML file and apply each `section.setting=value` of `changes`."""
     values = read_toml(path)
     for change in changes:
         apply_change(values, change)
     try:
-        return read_settings(values)
+        return read_settings(values, needs_model=needs_model)
     except ConfigError as error:
         origin = f"{path} with --set" if changes else str(path)
         raise ConfigError(f"{origin}: {error}") from None
 
 
-def read_settings(values: Mapping[str, Any]) -> PretrainSettings:
-    """Validate settings parsed from TOML or JSON."""
+def read_settings(values: Mapping[str, Any], *, needs_model: bool = True) -> PretrainSettings:
+    """Validate settings parsed from TOML or JSON; `model` is {} if it is not there nor needed."""
     check_sections(values, PretrainSettings)
-    model = values.get("model")
-    if not isinstance(model, Mapping) or "lstm" not in model:
+    model = values.get("model", None if needs_model else {})
+    if not isinstance(model, Mapping) or ("lstm" not in model and (needs_model or model)):
         raise ConfigError(f"there is no [model.lstm]; {CONFIGS} has examples")
     sections = {
         name: read_section(kind, name, values.get(name, {})) for name, kind in SECTIONS.items()

@@ -12,9 +12,10 @@ from elmore.errors import DataError
 from elmore.files.atomic import make_folder, replace_file, replace_json
 from elmore.files.owned_folder import ChangedJobError, find_changes
 from elmore.files.untrusted import read_json
-from elmore.lm.finetune import StartingPoint, finetune_model, load_start, make_settings
+from elmore.lm.finetune import finetune_model, make_settings
 from elmore.lm.finish import REPORT
 from elmore.lm.run import MODEL
+from elmore.lm.starting_point import StartingPoint, load_start
 from elmore.text.files import TextForm
 from elmore.text.vocabulary import write_entries
 

@@ -1,12 +1,17 @@
 """The commands and programs of the pages run as they are written."""
 
+import re
+import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 import elmore
 from elmore.weights import loading
-from tests import pages
+from elmore.weights.bilm_tf import write_bilm_tf
+from tests import pages, tiny
 
 pytestmark = pytest.mark.slow
 
@@ -54,9 +59,26 @@ def test_train_your_own(folder, elmore_command):
     (folder / "chinese.txt").write_text("中国 经济 的 发展\n我们 希望 中国 的 发展\n" * 60)
     (folder / "book.txt").write_text("\n".join(["It was late.\nThe bank was closed.\n"] * 20))
     assert len(pages.find_commands((pages.DOCS / "guides" / "pretrain.md").read_text())) >= 12
+    (settings,) = [b for b in pages.find_blocks("guides/pretrain.md") if b.title == "training.toml"]
+    (folder / "training.toml").write_text(settings.text)
     pages.run_page("guides/pretrain.md", elmore_command)
     assert (folder / "run" / "curve.png").stat().st_size > 1000
     assert (folder / "zh-run" / "model" / "softmax.safetensors").exists()
+
+
+def test_proteins(folder, elmore_command):
+    (folder / "seqvec").mkdir()
+    write_bilm_tf(tiny.model(), folder / "seqvec" / "weights.hdf5")
+    text = (pages.DOCS / "guides" / "proteins.md").read_text()
+    (program,) = re.findall(r"^\$ python (.*)$", text, flags=re.MULTILINE)
+    script, *arguments = shlex.split(program)
+    assert "2000" in arguments
+    subprocess.run([sys.executable, pages.DOCS.parent / script, *arguments], check=True)
+    whole = (folder / "proteins.fasta").read_text()
+    # Ten records in place of 2,000; the page shows the first and the last.
+    records = whole.split(">")
+    (folder / "proteins.fasta").write_text(">".join([*records[:10], records[-1]]))
+    pages.run_page("guides/proteins.md", elmore_command)
 
 
 def test_tasks(folder, elmore_command, monkeypatch):

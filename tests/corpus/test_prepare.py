@@ -145,7 +145,7 @@ def test_an_endless_token_loses_no_character(tmp_path, form):
 
 
 @pytest.mark.parametrize("chunk_bytes", [16, 1000])
-@pytest.mark.parametrize("form", files.WHOLE_LINES)
+@pytest.mark.parametrize("form", [TextForm.TOKENIZED, TextForm.LINES, TextForm.CONLLU])
 def test_a_line_that_embedding_refuses_is_refused(tmp_path, monkeypatch, form, chunk_bytes):
     monkeypatch.setattr(files, "MAX_LINE_BYTES", 40)
     longest = f"1\tb\t{'c ' * 18}"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from itertools import tee
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -40,6 +40,10 @@ def embed(
             help="Format of the numbers in the file. f16 needs half the space.",
         ),
     ] = "f32",
+    pool: Annotated[
+        str | None,
+        typer.Option(help="One vector per sentence, over its tokens: mean, max or last."),
+    ] = None,
     compress: Annotated[
         bool, typer.Option("--compress", help="Compress the file; saves a tenth to a quarter.")
     ] = False,
@@ -65,6 +69,8 @@ def embed(
 
         elmore embed corpus.conllu --model model/ --layers top --dtype f16 --out vectors.parquet
 
+        elmore embed proteins.fasta --model seqvec/ --layers sum --pool mean --out proteins.h5
+
         echo "The bank of the river." | elmore embed - > vectors.jsonl
     """
     progress = EmbedProgress(text)
@@ -89,6 +95,8 @@ def embed(
         max_sentence_tokens=max_sentence_tokens,
     )
     if out is None:
+        if pool is not None:
+            raise typer.BadParameter("--pool writes a vector file; give --out")
         _print_vectors(embedder, sentences, layers)
         return
     from elmore.embed.job import embed_to_file  # noqa: PLC0415  brings torch
@@ -101,6 +109,7 @@ def embed(
             layers=layers,
             dtype=dtype,
             compress=compress,
+            pool=pool,
             restart=restart,
             on_progress=progress.set_done,
         )
@@ -120,9 +129,11 @@ def _print_vectors(
     embedder: "Embedder", sentences: Iterator[NumberedSentence], layers: str
 ) -> None:
     """Print one JSON object per sentence."""
-    for_tokens, for_lines = tee(sentences)
-    lines = (sentence.line for sentence in for_lines)
+    for_tokens, for_facts = tee(sentences)
     for window in embedder.windows((sentence.tokens for sentence in for_tokens), layers=layers):
         for tokens, vectors in zip(window.sentences, window.vectors, strict=True):
-            facts = {"line": next(lines), "tokens": list(tokens), "vectors": vectors.tolist()}
-            print(json.dumps(facts))
+            sentence = next(for_facts)
+            facts: dict[str, Any] = {"line": sentence.line}
+            if sentence.key is not None:
+                facts["key"] = sentence.key
+            print(json.dumps({**facts, "tokens": list(tokens), "vectors": vectors.tolist()}))

@@ -102,8 +102,9 @@ Form = Annotated[
     typer.Option(
         help="Format of the text. raw: plain text. wrapped: plain text with wrapped "
         "lines. tokenized: one tokenized sentence per line. lines: one sentence "
-        "per line, not tokenized. Default: conllu for .conllu files, raw for "
-        "others."
+        "per line, not tokenized. fasta: proteins, a residue is a token (fasta-exact "
+        "keeps U, Z, O and B, which otherwise become X). Default: by the file's "
+        "ending (.conllu, .fasta, .fa, .faa), raw for others."
     ),
 ]
 Heldout = Annotated[float, typer.Option(help="Share of the documents to hold out.")]
@@ -141,7 +142,7 @@ Layers = Annotated[
     typer.Option(
         "--layers",
         "-l",
-        help="Layers to return: average, top, all, a number (0 is the token layer), "
+        help="Layers to return: average, sum, top, all, a number (0 is the token layer), "
         "or several: 0,2.",
     ),
 ]

@@ -198,6 +198,8 @@ def _read_fully(stream: BinaryIO, num_bytes: int, *, name: str) -> bytes:
 
 def find_cut(data: bytes, *, form: TextForm, language: Language) -> int:
     """Return where to cut `data`: at the last position that is not inside a sentence."""
+    if form in files.FASTA_FORMS and (record := data.rfind(b"\n>") + 1):
+        return record
     if form in (TextForm.WRAPPED, TextForm.CONLLU):
         blank_line = _find_last(_BLANK_LINE, data)
         if blank_line:

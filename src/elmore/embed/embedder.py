@@ -4,11 +4,9 @@ Shapes: L layers, D both directions of one layer.
 """
 
 import copy
-import math
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, overload
@@ -19,6 +17,7 @@ import torch
 from elmore.config import WEIGHTS_IN_MEMORY, Precision, StatePolicy, read_precision
 from elmore.embed.layer_choice import AVERAGE, Array, LayerChoice, Layers, Output
 from elmore.embed.other_names import OTHER_METHODS, suggest_argument
+from elmore.embed.pooling import Pool, pool_tokens
 from elmore.embed.progress import show_progress
 from elmore.errors import ConfigError, ModelError
 from elmore.jobs.device import move_model, read_device
@@ -39,16 +38,6 @@ if TYPE_CHECKING:
     from elmore.lm.scoring import GapFilling
 
 Sentence = str | Sequence[str]
-
-
-class Pool(StrEnum):
-    """How the vectors of a sentence's tokens are reduced to one."""
-
-    MEAN = "mean"
-    MAX = "max"
-    LAST = "last"
-    """Each direction after the whole sentence: the forward LM at the last token, the backward LM at
-    the first."""
 
 
 def load(
@@ -305,7 +294,11 @@ class Embedder:
         num_layers = self.choose_layers(layers).num_kept or 1
         parsed, is_single = self._parse_input(sentences, tokenized=tokenized)
         windows = self._windows(parsed, layers=layers, rows=max(len(parsed), 1))
-        pooled = [_pool(vectors, how) for window in windows for vectors in window.vectors]
+        pooled = [
+            pool_tokens(vectors, how).reshape(-1)
+            for window in windows
+            for vectors in window.vectors
+        ]
         empty = np.empty((0, num_layers * self.vector_dim), dtype=np.float32)
         stacked = np.stack(pooled) if pooled else empty
         return stacked[0] if is_single else stacked
@@ -474,18 +467,3 @@ class Embedder:
         if listed and all(isinstance(token, str) for token in listed):
             return [self._parse(listed)], True
         return [self._parse(sentence) for sentence in listed], False
-
-
-def _pool(vectors: Array, pool: Pool) -> Array:
-    """Reduce (tokens, D) to (D,), or (layers, tokens, D) to (layers * D,)."""
-    if vectors.shape[-2] == 0:
-        return np.zeros(vectors.shape[-1] * math.prod(vectors.shape[:-2]), dtype=np.float32)
-    match pool:
-        case Pool.MEAN:
-            pooled = vectors.mean(axis=-2)
-        case Pool.MAX:
-            pooled = vectors.max(axis=-2)
-        case Pool.LAST:
-            half = vectors.shape[-1] // 2
-            pooled = np.concatenate([vectors[..., -1, :half], vectors[..., 0, half:]], axis=-1)
-    return pooled.reshape(-1)

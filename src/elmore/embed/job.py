@@ -2,7 +2,7 @@
 
 import time
 from array import array
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
@@ -18,6 +18,8 @@ from elmore.config import VECTORS, Precision, StatePolicy, read_precision
 from elmore.embed.chunks import ChunkFolder, digest_tokens
 from elmore.embed.embedder import Embedder, load
 from elmore.embed.layer_choice import Layers
+from elmore.embed.pooling import Pool, pool_tokens
+from elmore.embed.record_keys import RecordKeys
 from elmore.embed.vector_file import (
     DTYPES,
     SentenceVectors,
@@ -27,6 +29,7 @@ from elmore.embed.vector_file import (
 )
 from elmore.errors import DataError
 from elmore.model.state import BiLMState
+from elmore.settings import read_choice
 from elmore.text.files import TextForm
 from elmore.text.inputs import GivenSentence, open_input, parse_given
 from elmore.text.language import Language
@@ -64,17 +67,19 @@ def embed_to_file(
     layers: Layers | None = None,
     dtype: Precision | str = Precision.F32,
     compress: bool = False,
+    pool: Pool | str | None = None,
     restart: bool = False,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> JobReport:
     """Embed a text file or a list of sentences into a .h5, .parquet or .npz file.
 
     `embedder` is what `load` returns, or the path or hub id of a model. `sentences` is the path of
-    a text file, which is read as `form` says ("raw", "wrapped", "tokenized", "lines" or "conllu":
-    docs/reference/text.md), or sentences as `embed` takes them. The vector file records the line
-    that each sentence starts on, or its position in the list, from 1.
+    a text file, which is read as `form` says ("raw", "wrapped", "tokenized", "lines", "conllu" or
+    "fasta": docs/reference/text.md), or sentences as `embed` takes them. The vector file records
+    the line that each sentence starts on, or its position in the list, from 1.
 
-    `dtype` is the format of the numbers, "f32" or "f16".
+    `dtype` is the format of the numbers, "f32" or "f16". With `pool` ("mean", "max" or "last"), a
+    sentence has one vector, and its only token is the whole sentence.
 
     If the call is interrupted, repeat it to resume: finished parts wait in `<out>.partial/`.
     `restart` deletes them. `on_progress` is called with the sentences and tokens done so far.
@@ -89,15 +94,16 @@ def embed_to_file(
     if not isinstance(embedder, Embedder):
         embedder = load(embedder)
     # Not in the chunks: a resumed job reads its input again, so it finds the lines again.
-    lines = array("q")
+    lines, keys = array("q"), RecordKeys(state=embedder.state)
+    how = None if pool is None else Pool(read_choice("pool", pool, Pool))
     given = open_input(
         sentences,
         form=form,
         language=embedder.language,
         keeps_document_ends=embedder.state is StatePolicy.DOCUMENT,
     )
-    parsed = _parse(given, embedder.language, lines=lines)
-    header = describe_vectors(embedder, layers=layers, dtype=dtype)
+    parsed = _parse(given, embedder.language, lines=lines, keys=keys)
+    header = describe_vectors(embedder, layers=layers, dtype=dtype, pool=how)
     parts = out.with_name(f"{out.name}.partial")
     started = time.monotonic()
     counter = _Counter(on_progress)
@@ -106,7 +112,7 @@ def embed_to_file(
         _removing_if_empty(chunks),
     ):
         num_resumed = chunks.num_sentences
-        rest = _skip_done(parsed, chunks, counter)
+        rest = _skip_done(parsed, chunks, counter, pool=how)
         windows = embedder.windows(
             rest, layers=layers, state=_to_state(chunks.state, embedder), num_before=num_resumed
         )
@@ -115,8 +121,9 @@ def embed_to_file(
         state: BiLMState | None = None
         for window in windows:
             state = window.state
-            for tokens, vectors in zip(window.sentences, window.vectors, strict=True):
-                pending.append(SentenceVectors(tokens=list(tokens), vectors=vectors))
+            for tokens, found in zip(window.sentences, window.vectors, strict=True):
+                vectors = found if how is None else pool_tokens(found, how)
+                pending.append(SentenceVectors(tokens=_list(tokens, pool=how), vectors=vectors))
                 num_bytes += vectors.nbytes
                 counter.count(len(tokens))
             if num_bytes >= CHUNK_BYTES or time.monotonic() - last_added >= CHUNK_SECONDS:
@@ -124,7 +131,8 @@ def embed_to_file(
                 pending, num_bytes, last_added = [], 0, time.monotonic()
         chunks.add(pending, state=_from_state(state))
         numbered = (
-            replace(sentence, line=line) for sentence, line in zip(chunks, lines, strict=True)
+            replace(sentence, line=line, key=keys.find(number))
+            for number, (sentence, line) in enumerate(zip(chunks, lines, strict=True))
         )
         write_vector_file(out, numbered, header=header, compress=compress)
         chunks.remove()
@@ -149,15 +157,27 @@ def _parse(
     language: Language,
     *,
     lines: "array[int]",
+    keys: RecordKeys,
 ) -> Iterator[list[str]]:
-    """Yield the tokens of each sentence, and append its line to `lines`."""
+    """Yield the tokens of each sentence, and append its line to `lines` and its id to `keys`."""
     for position, sentence in enumerate(sentences, start=1):
         lines.append(sentence.line if isinstance(sentence, NumberedSentence) else position)
+        if isinstance(sentence, NumberedSentence) and sentence.key is not None:
+            keys.add(sentence.key, line=sentence.line)
         yield parse_given(sentence, language=language)
 
 
+def _list(tokens: Sequence[str], *, pool: Pool | None) -> list[str]:
+    """Return the tokens to store; a pooled sentence is one token."""
+    return list(tokens) if pool is None else [" ".join(tokens)]
+
+
 def describe_vectors(
-    embedder: Embedder, *, layers: Layers | None, dtype: Precision | str = Precision.F32
+    embedder: Embedder,
+    *,
+    layers: Layers | None,
+    dtype: Precision | str = Precision.F32,
+    pool: Pool | None = None,
 ) -> VectorHeader:
     """Return what a vector file says of how it was made."""
     choice = embedder.choose_layers(layers)
@@ -171,6 +191,7 @@ def describe_vectors(
         vector_dim=embedder.vector_dim,
         precision=str(embedder.precision),
         kernel=embedder.kernel,
+        pool=None if pool is None else str(pool),
     )
 
 
@@ -202,12 +223,16 @@ class _Counter:
 
 
 def _skip_done(
-    sentences: Iterator[list[str]], chunks: ChunkFolder, counter: _Counter
+    sentences: Iterator[list[str]],
+    chunks: ChunkFolder,
+    counter: _Counter,
+    *,
+    pool: Pool | None,
 ) -> Iterator[list[str]]:
     """Pass over the sentences that an earlier run has done, if they are still the same ones."""
     digest = ""
     for tokens in islice(sentences, chunks.num_sentences):
-        digest = digest_tokens(digest, tokens)
+        digest = digest_tokens(digest, _list(tokens, pool=pool))
         counter.skip(len(tokens))
     if digest != chunks.digest:
         raise DataError(

@@ -1,4 +1,4 @@
-"""From layers to vectors: all layers, some, one, their average or a weighted sum, by sentence.
+"""From layers to vectors: all, some, one, their average, sum or a weighted sum, by sentence.
 
 Shapes: L layers, N tokens of a batch (markers included), D both directions of one layer.
 """
@@ -19,7 +19,7 @@ from elmore.model.scalar_mix import ScalarMix
 from elmore.read.engine import ReadBatch
 from elmore.read.reader import Reader
 
-ALL, AVERAGE, TOP = "all", "average", "top"
+ALL, AVERAGE, SUM, TOP = "all", "average", "sum", "top"
 
 # A list is layer numbers, never weights.
 Layers = str | int | np.integer[Any] | Sequence[int] | ScalarMix
@@ -49,7 +49,7 @@ class LayerChoice:
         if isinstance(layers, ScalarMix):
             self.mix = copy.deepcopy(layers).eval()  # a task may keep training the original
             _check_mix(self.mix, num_layers=num_layers)
-        elif isinstance(layers, str) and layers in (ALL, AVERAGE, TOP):
+        elif isinstance(layers, str) and layers in (ALL, AVERAGE, SUM, TOP):
             self.name = layers
             self.numbers = list(range(num_layers)) if layers == ALL else None
         elif isinstance(layers, str) or not hasattr(layers, "__len__"):
@@ -84,6 +84,8 @@ class LayerChoice:
             return layers[-1]
         if self.name == AVERAGE:
             return layers.mean(dim=0)
+        if self.name == SUM:
+            return layers.sum(dim=0)
         return layers if self.name == ALL else layers[self.numbers]
 
     def cut(self, batch: ReadBatch, *, output: Output = Output.NUMPY) -> list[Any]:
@@ -134,7 +136,7 @@ def _read_number(layers: object, *, num_layers: int) -> int:
         number = -1
     if not 0 <= number < num_layers:
         raise ConfigError(
-            f"layers is {layers!r:.60}; give all, average, top, a layer number from 0 to "
+            f"layers is {layers!r:.60}; give all, average, sum, top, a layer number from 0 to "
             f"{num_layers - 1}, a list of layer numbers or a ScalarMix"
         )
     return number

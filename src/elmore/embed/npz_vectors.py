@@ -1,4 +1,4 @@
-"""Vectors in an npz archive for `numpy.load`: one array per sentence, named by its number."""
+"""Vectors in an npz archive for `numpy.load`: one array per sentence, named by its number or id."""
 
 import io
 import shutil
@@ -13,8 +13,8 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from elmore.embed.token_escapes import join_escaped, split_escaped
-from elmore.embed.vector_file import SentenceVectors, VectorHeader
+from elmore.embed.token_escapes import escape_token, join_escaped, split_escaped, unescape_token
+from elmore.embed.vector_file import SentenceVectors, VectorHeader, name_array
 from elmore.errors import DataError
 
 MAX_BUFFER_BYTES_IN_MEMORY = 16_000_000
@@ -31,28 +31,37 @@ def write(
         # Zip members are written one at a time, so these are buffered until the vectors are in.
         _open_buffer(path.parent) as text,
         _open_buffer(path.parent) as lines,
+        _open_buffer(path.parent) as keys,
     ):
         _write_array(archive, "header", np.array(header.to_json()))
         for number, sentence in enumerate(sentences):
-            _write_array(archive, str(number), sentence.vectors)
+            name = str(number)
+            if sentence.key is not None:
+                name = name_array(sentence.key)
+                keys.write(f"{escape_token(sentence.key)}\n".encode())
+            _write_array(archive, name, sentence.vectors)
             text.write(f"{join_escaped(sentence.tokens)}\n".encode())
             lines.write((sentence.line or 0).to_bytes(LINE_DTYPE.itemsize, "little"))
         # UTF-8 as an array of bytes; an array of strings would pad all to the longest.
         _write_buffer(archive, "sentences", text, dtype=np.dtype("|u1"))
         _write_buffer(archive, "line", lines, dtype=LINE_DTYPE)
+        if keys.tell():
+            _write_buffer(archive, "key", keys, dtype=np.dtype("|u1"))
 
 
 def read(path: Path) -> Iterator[SentenceVectors]:
     """Read the sentences in order."""
     with zipfile.ZipFile(path) as archive:
         _check_ours(path, archive)
-        lines = _read_lines(archive)
+        lines, keys = _read_lines(archive), _read_keys(archive)
         with _open_values(archive, "sentences") as member:
             for number, text in enumerate(io.TextIOWrapper(member, encoding="utf-8")):
+                key = next(keys)
                 yield SentenceVectors(
                     tokens=split_escaped(text.removesuffix("\n")),
-                    vectors=_read_array(archive, str(number)),
+                    vectors=_read_array(archive, str(number) if key is None else name_array(key)),
                     line=next(lines),
+                    key=key,
                 )
 
 
@@ -120,6 +129,17 @@ def _read_lines(archive: zipfile.ZipFile) -> Iterator[int | None]:
             while value := member.read(LINE_DTYPE.itemsize):
                 yield int.from_bytes(value, "little") or None
         raise ValueError("there are fewer lines than sentences")
+    while True:
+        yield None
+
+
+def _read_keys(archive: zipfile.ZipFile) -> Iterator[str | None]:
+    """Yield each record's id; None without end for a file that does not have them."""
+    if "key.npy" in archive.namelist():
+        with _open_values(archive, "key") as member:
+            for text in io.TextIOWrapper(member, encoding="utf-8"):
+                yield unescape_token(text.removesuffix("\n"))
+        raise ValueError("there are fewer keys than sentences")
     while True:
         yield None
 

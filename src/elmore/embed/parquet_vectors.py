@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Iterator
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,10 @@ def write(
     path: Path, sentences: Iterable[SentenceVectors], *, header: VectorHeader, compress: bool
 ) -> None:
     """Write every sentence to a new file at `path`."""
-    schema = _schema(header)
+    sentences = iter(sentences)
+    first = list(islice(sentences, 1))
+    has_keys = bool(first) and first[0].key is not None
+    schema = _schema(header, has_keys=has_keys)
     num_sentences = 0
     empty_lines: list[int] = []
     with parquet.ParquetWriter(
@@ -36,12 +40,12 @@ def write(
         schema,
         compression="zstd" if compress else "none",
         # For the components of vectors, dictionaries and statistics only cost time.
-        use_dictionary=["token"],
+        use_dictionary=["key", "token"] if has_keys else ["token"],
         write_statistics=["sentence", "line", "position"],
         use_byte_stream_split=_columns_to_split(header) if compress else False,
     ) as writer:
         rows = _Rows(schema=schema, max_rows=_rows_per_group(header))
-        for sentence in sentences:
+        for sentence in chain(first, sentences):
             for group in rows.add(sentence, number=num_sentences):
                 writer.write_table(group)
             num_sentences += 1
@@ -90,6 +94,7 @@ class _Rows:
         self.max_rows = max_rows
         self.sentence_numbers: list[int] = []
         self.lines: list[int] = []
+        self.keys: list[str] = []
         self.positions: list[int] = []
         self.tokens: list[str] = []
         self.vectors: list[NDArray[Any]] = []
@@ -103,6 +108,8 @@ class _Rows:
                 yield from self.flush()
             self.sentence_numbers += [number] * len(tokens)
             self.lines += [sentence.line or 0] * len(tokens)
+            if sentence.key is not None:
+                self.keys += [escape_token(sentence.key)] * len(tokens)
             self.positions += range(start, start + len(tokens))
             self.tokens += map(escape_token, tokens)
             self.vectors.append(sentence.vectors[..., piece, :])
@@ -114,17 +121,20 @@ class _Rows:
         vectors = np.concatenate(self.vectors, axis=-2)  # (rows, D) or (layers, rows, D)
         layers = vectors[np.newaxis] if vectors.ndim == 2 else vectors
         columns = [self.sentence_numbers, self.lines, self.positions, self.tokens]
+        if self.keys:
+            columns.insert(2, self.keys)
         yield pyarrow.table([*columns, *map(_to_lists, layers)], schema=self.schema)
-        self.sentence_numbers, self.lines, self.positions = [], [], []
+        self.sentence_numbers, self.lines, self.keys, self.positions = [], [], [], []
         self.tokens, self.vectors = [], []
 
 
-def _schema(header: VectorHeader) -> Any:
+def _schema(header: VectorHeader, *, has_keys: bool) -> Any:
     vector = pyarrow.list_(pyarrow.from_numpy_dtype(header.dtype), header.vector_dim)
     return pyarrow.schema(
         [
             ("sentence", pyarrow.int64()),
             ("line", pyarrow.int64()),
+            *([("key", pyarrow.string())] if has_keys else []),
             ("position", pyarrow.int32()),
             ("token", pyarrow.string()),
             *((name, vector) for name in _vector_columns(header)),
@@ -177,6 +187,7 @@ def _read_pieces(file: Any, *, header: VectorHeader) -> Iterator[tuple[int, Sent
         numbers = group["sentence"].to_numpy()
         tokens = group["token"].to_pylist()
         lines = group["line"].to_numpy() if "line" in group.column_names else [0] * len(tokens)
+        keys = group["key"].to_pylist() if "key" in group.column_names else None
         vectors = np.stack(
             [_from_lists(group[name], header=header) for name in _vector_columns(header)]
         )
@@ -188,6 +199,7 @@ def _read_pieces(file: Any, *, header: VectorHeader) -> Iterator[tuple[int, Sent
                     tokens=[unescape_token(text) for text in tokens[start:end]],
                     vectors=vectors[:, start:end].reshape(header.vectors_shape(end - start)),
                     line=int(lines[start]) or None,
+                    key=unescape_token(keys[start]) if keys else None,
                 ),
             )
 
@@ -218,6 +230,7 @@ def _join(first: SentenceVectors, second: SentenceVectors) -> SentenceVectors:
         tokens=first.tokens + second.tokens,
         vectors=np.concatenate([first.vectors, second.vectors], axis=-2),
         line=first.line,
+        key=first.key,
     )
 
 

@@ -51,6 +51,8 @@ class SentenceVectors:
     vectors: NDArray[Any]  # (tokens, D), or (layers, tokens, D) when all layers are kept
     line: int | None = None
     """Where the sentence starts in the input, from 1; None in older files, which don't say it."""
+    key: str | None = None
+    """The id of the record, if the input has ids, such as FASTA."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,6 +68,7 @@ class VectorHeader:
     vector_dim: int
     precision: str = "f32"  # of the weights; older files without this entry have f32
     kernel: str | None = None  # that computed it: avx2, ..., torch; None in older files
+    pool: str | None = None  # mean, ...: a sentence has one vector, under one token
 
     def __post_init__(self) -> None:
         if self.dtype not in DTYPES.values():
@@ -78,7 +81,10 @@ class VectorHeader:
 
     def to_json(self, **more: int) -> str:
         """Return the header as ASCII JSON, with the format number and entries of the file type."""
-        return json.dumps({"format": FORMAT, **asdict(self), **more})
+        entries = asdict(self)
+        if self.pool is None:
+            del entries["pool"]  # as before there was this entry
+        return json.dumps({"format": FORMAT, **entries, **more})
 
     @classmethod
     def from_json(cls, text: str) -> "VectorHeader":
@@ -149,6 +155,15 @@ def read_header(path: str | Path) -> VectorHeader:
     vector_format = _find_format(path)
     with _explaining_read_errors(path):
         return vector_format.read_header(path)
+
+
+def name_array(key: str) -> str:
+    """Return the name of the array of a record; "/" would make a group in HDF5.
+
+    >>> name_array("PF00042/3-101")
+    'PF00042_3-101'
+    """
+    return key.replace("/", "_").replace("\0", "_")
 
 
 def check_vector_path(path: str | Path) -> None:

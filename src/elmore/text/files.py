@@ -15,6 +15,7 @@ from typing import BinaryIO
 from elmore.errors import DataError
 from elmore.text.compressed_stream import FORMATS, open_compressed
 from elmore.text.encodings import advise_on_encoding
+from elmore.text.fasta import read_fasta
 from elmore.text.language import Language
 from elmore.text.line_sentences import (
     MAX_PENDING_CHARS,
@@ -52,11 +53,27 @@ class TextForm(StrEnum):
     CONLLU = "conllu"
     """Universal Dependencies' columns, one word per line."""
 
+    FASTA = "fasta"
+    """Protein sequences: a record is a sentence, a residue is a token; U, Z, O and B become X."""
+
+    FASTA_EXACT = "fasta-exact"
+    """Like `fasta`, but U, Z, O and B are kept."""
+
 
 # Forms whose lines are read whole; a very long line of the others is read in pieces.
-WHOLE_LINES = (TextForm.TOKENIZED, TextForm.LINES, TextForm.CONLLU)
+FASTA_FORMS = (TextForm.FASTA, TextForm.FASTA_EXACT)
+WHOLE_LINES = (TextForm.TOKENIZED, TextForm.LINES, TextForm.CONLLU, *FASTA_FORMS)
 # Forms whose blank lines are empty sentences, so that sentence i is line i.
 LINE_FORMS = (TextForm.TOKENIZED, TextForm.LINES)
+
+
+SUFFIXES = {
+    ".conllu": TextForm.CONLLU,
+    ".conll": TextForm.CONLLU,
+    ".fasta": TextForm.FASTA,
+    ".fa": TextForm.FASTA,
+    ".faa": TextForm.FASTA,
+}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -80,11 +97,11 @@ class Excerpt:
 
 
 def guess_form(path: Path) -> TextForm:
-    """Guess the form from the file's name: CoNLL-U or plain text."""
+    """Guess the form from the file's name: CoNLL-U, FASTA or plain text."""
     suffixes = [suffix.lower() for suffix in path.suffixes]
     if suffixes and suffixes[-1] in FORMATS:
         suffixes.pop()
-    return TextForm.CONLLU if suffixes[-1:] in ([".conllu"], [".conll"]) else TextForm.RAW
+    return SUFFIXES.get(suffixes[-1], TextForm.RAW) if suffixes else TextForm.RAW
 
 
 def read_sentences(
@@ -239,6 +256,8 @@ def _split_pieces(
             )
         case TextForm.CONLLU:
             return read_conllu(pieces, name=name)
+        case TextForm.FASTA | TextForm.FASTA_EXACT:
+            return read_fasta(pieces, name=name, keeps_rare=form is TextForm.FASTA_EXACT)
 
 
 def _refuse_long_tokens(lines: Iterator[Piece], *, form: TextForm, name: str) -> Iterator[Piece]:

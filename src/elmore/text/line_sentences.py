@@ -34,6 +34,7 @@ class NumberedSentence(NamedTuple):
     tokens: list[str]
     line: int  # of the file, from 1: where the sentence starts
     tags: list[str] | None = None  # parts of speech, one per token, in CoNLL-U; "" for "_"
+    key: str | None = None  # the id of a record, in files of records
 
 
 def join_lines(pieces: Iterator[Piece], *, joint: str) -> Iterator[Piece]:

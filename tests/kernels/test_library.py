@@ -105,6 +105,11 @@ def test_without_a_kernel_torch_computes_the_same_and_one_line_says_so(answers, 
     assert np.abs(np.load(root / f"{name}.npy") - wanted).max() < 2e-6
 
 
+def test_the_remedy_installs_from_a_clone_and_not_from_a_package_index():
+    command = REBUILD[REBUILD.index("pip install ") :].split()
+    assert [word for word in command[2:] if not word.startswith("-")] == ["."]
+
+
 def test_threads_that_find_no_kernel_at_once_say_so_once(tmp_path, monkeypatch, caplog):
     monkeypatch.delenv("ELMORE_KERNEL", raising=False)
     monkeypatch.setenv("ELMORE_KERNEL_FOLDER", str(tmp_path))

@@ -28,8 +28,8 @@ TORCH = "torch"
 
 # Without the cache, because pip also caches wheels built without kernels.
 REBUILD = (
-    "To build the kernels, install a C++ compiler and run: pip install --force-reinstall "
-    "--no-deps --no-cache-dir --no-binary elmore elmore"
+    "To build the kernels, install a C++ compiler and run in a clone of elmore: "
+    "pip install --force-reinstall --no-deps --no-cache-dir ."
 )
 
 

@@ -277,12 +277,12 @@ def show_costs(found: dict[str, Comparison]) -> str:
 
 
 def draw_mixes(found: dict[str, Comparison], path: Path) -> None:
-    """Draw the weight of each layer in the mix, one row per task and place (as in figure 2)."""
+    """Draw the weight of each layer in the mix, one row per task and position (as in figure 2)."""
     rows: list[tuple[str, LayerRow]] = []
     for name, comparison in found.items():
         for row in find_layer_rows(comparison, share=1.0):
             if row.variant in ("input", "output"):
-                rows.append((f"{TASKS[name].title}, {row.place_name}", row))
+                rows.append((f"{TASKS[name].title}, {row.position_name}", row))
     rows.sort(key=lambda pair: pair[1].variant)
     num_layers = max(len(row.means) for _, row in rows)
     with plot_settings():

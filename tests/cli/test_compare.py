@@ -23,8 +23,8 @@ def test_variants_are_trained_and_reported(elmore_command, place):
     assert result.status == 0
     assert "without" in result.out
     assert result.out.rstrip().endswith("compare-tags/report.html has the plots")
-    told = [line for line in result.err.splitlines() if line.startswith("training ")]
-    assert told[0] == "training 1 of 4: without-100%-seed1"
+    told = [line for line in result.err.splitlines() if line.startswith("run ")]
+    assert told[0] == "run 1 of 4: without-100%-seed1"
     folder = place.folder / "compare-tags"
     assert len(list((folder / "runs").iterdir())) == 4
     again = elmore_command(*command, "--json")

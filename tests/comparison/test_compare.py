@@ -81,7 +81,7 @@ def test_what_cannot_be_compared_is_reported():
 
 
 @pytest.mark.slow
-def test_trainings_are_brought_together_and_not_repeated(tmp_path):
+def test_runs_are_collected_and_not_repeated(tmp_path):
     place = Place(tmp_path)
     runs = plan(shares=[0.5, 1.0])
     choice = ElmoChoice(name=str(place.model), cache=LayerCache(tmp_path / "cache"))

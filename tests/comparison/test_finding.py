@@ -23,28 +23,28 @@ def find(*runs):
     [
         (
             [84.0, 85.0, 86.0],
-            "With ELMo at the input, f1 on test is 85.0 ± 1.0; without ELMo it is 81.0 ± 1.0: a "
-            "gain of 4.0 points (21 % of the errors), over 3 seeds.",
+            "With ELMo at the input, f1 on test is 85.0 ± 1.0, 4.0 points higher than without "
+            "ELMo (81.0 ± 1.0), over 3 seeds; 21 % fewer errors.",
         ),
         (
             [80.25, 82.0, 81.25],
-            "With ELMo at the input, f1 on test is 81.17 ± 0.88; without ELMo it is 81.00 ± 1.00: "
-            "0.17 points more, within the variation between seeds, over 3 seeds.",
+            "With ELMo at the input, f1 on test is 81.17 ± 0.88, 0.17 points higher than without "
+            "ELMo (81.00 ± 1.00), over 3 seeds; this is within the variation between seeds.",
         ),
         (
             [70.0, 72.0, 71.0],
-            "No gain: with ELMo at the input, f1 on test is 71.0 ± 1.0; without ELMo it is 81.0 ± "
-            "1.0: 10.0 points less, over 3 seeds.",
+            "No gain: with ELMo at the input, f1 on test is 71.0 ± 1.0, 10.0 points lower than "
+            "without ELMo (81.0 ± 1.0), over 3 seeds.",
         ),
         (
             [80.0, 82.0, 81.0],
-            "No gain: with ELMo at the input, f1 on test is 81.00 ± 1.00; without ELMo it is 81.00 "
-            "± 1.00: no difference, over 3 seeds.",
+            "No gain: with ELMo at the input, f1 on test is 81.00 ± 1.00, the same as without ELMo "
+            "(81.00 ± 1.00), over 3 seeds.",
         ),
         (
             [84.0],
-            "With ELMo at the input, f1 on test is 84.0; without ELMo it is 81.0 ± 1.0: 3.0 points "
-            "more (16 % of the errors), which may be chance, over 1 and 3 seeds.",
+            "With ELMo at the input, f1 on test is 84.0, 3.0 points higher than without ELMo "
+            "(81.0 ± 1.0), over 1 and 3 seeds; 16 % fewer errors; this may be chance.",
         ),
     ],
 )
@@ -54,8 +54,12 @@ def test_the_sentence_says_what_the_numbers_say(scores, sentence):
 
 def test_one_seed_each_is_said():
     assert find(make_run(test=80.0), make_run("both", test=85.0)) == (
-        "With ELMo at the input and the output, f1 on test is 85.0; without ELMo it is 80.0: 5.0 "
-        "points more (25 % of the errors), which may be chance, from one seed."
+        "With ELMo at the input and the output, f1 on test is 85.0, 5.0 points higher than "
+        "without ELMo (80.0), from one seed; 25 % fewer errors; this may be chance."
+    )
+    assert find(make_run(test=99.99), make_run("input", test=99.49)) == (
+        "No gain: with ELMo at the input, f1 on test is 99.49, 0.50 points lower than without "
+        "ELMo (99.99), from one seed; this may be chance."
     )
 
 
@@ -148,6 +152,6 @@ def test_a_baseline_that_learned_nothing_is_no_target():
     ]
     comparison = make_comparison(runs)
     text = write_table(comparison)
-    assert "With ELMo at the input, f1 on test is 90.0; without ELMo it is 52.0" in text
+    assert "is 90.0, 38.0 points higher than without ELMo (52.0)" in text
     assert "are enough" not in text
     assert "the number of examples that ELMo saves is unknown" in text

@@ -12,10 +12,10 @@ def test_shares_are_averaged_over_seeds_by_hand():
         for seed in (0, 1)
     ]  # fmt: skip
     below, above = find_layer_rows(make_comparison(runs), share=1.0)
-    assert (below.variant, below.place_name, below.scale) == ("both", "input", 1.5)
+    assert (below.variant, below.position_name, below.scale) == ("both", "input", 1.5)
     assert below.means == pytest.approx([0.3, 0.5, 0.2])
     assert below.deviations == pytest.approx([0.02**0.5, 0.0, 0.02**0.5])
-    assert (above.place_name, above.scale) == ("output", None)
+    assert (above.position_name, above.scale) == ("output", None)
     assert above.means == shares[0]
 
 
@@ -28,4 +28,4 @@ def test_only_mixes_that_were_learned_at_the_share_have_a_row():
         make_run("own", layer_shares={"below": [1.0], "side": [0.9, 0.1]}),
     ]
     (row,) = find_layer_rows(make_comparison(runs), share=1.0)
-    assert (row.variant, row.place_name, row.deviations) == ("own", "side", [None, None])
+    assert (row.variant, row.position_name, row.deviations) == ("own", "side", [None, None])

@@ -102,7 +102,7 @@ def compare(
 
 def _announce(number: int, num_runs: int, run: "PlannedRun", was_done: bool) -> None:
     note = ", already done" if was_done else ""
-    print(f"training {number} of {num_runs}: {run.name}{note}", file=sys.stderr)
+    print(f"run {number} of {num_runs}: {run.name}{note}", file=sys.stderr)
 
 
 def _command() -> str:

@@ -9,6 +9,7 @@ import typer
 from elmore.cli import options, task_options
 from elmore.cli.display import report_interrupt
 from elmore.cli.fit_display import FitDisplay
+from elmore.comparison.layers import name_position
 from elmore.errors import ConfigError
 from elmore.wording import count
 
@@ -99,11 +100,16 @@ def _print_report(report: "FitReport", folder: Path, *, note: str) -> None:
         print(f"  {part} ({count(report.num_examples[part], 'example')}): {shown}")
     for position, shares in report.layer_shares.items():
         shown = ", ".join(f"{share:.3f}" for share in shares)
-        print(f"  layers {position}: {shown}, times {report.scale[position]:.3f}")
+        print(
+            f"  layer weights at the {name_position(position)}: {shown} "
+            f"(scale {report.scale[position]:.3f})"
+        )
     if report.perplexity is not None:
         before, after = report.perplexity["before"], report.perplexity["after"]
         print(f"  perplexity of the dev text: {before:.1f} before fine-tuning, {after:.1f} after")
     for part in report.scores:
         if not report.has_learned(part):
-            constant = f"{report.main_score} {report.constant_scores[part]:.2f}"
-            print(f"  nothing learned: on {part}, a constant prediction has {constant}")
+            constant = report.constant_scores[part]
+            # By F1, the best constant prediction is to predict nothing, which scores 0.
+            prediction = "always predicting the same label" if constant else "predicting nothing"
+            print(f"  did not learn: {prediction} also scores {constant:.2f} on {part}")

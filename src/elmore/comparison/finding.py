@@ -54,9 +54,9 @@ def describe_finding(comparison: Comparison, cells: list[Cell]) -> str:
     digits = 1 if abs(best.gain.points) >= 0.95 else 2
     start = "With" if best.gain.points > 0 else "No gain: with"
     return (
-        f"{start} {with_elmo}{choice}, {score} is {_mean(best, digits)}; "
-        f"without ELMo it is {_mean(without[0], digits)}: "
-        f"{_describe_gain(best.gain, digits)}, {_over_seeds(best, without[0])}."
+        f"{start} {with_elmo}{choice}, {score} is {_mean(best, digits)}, "
+        f"{_compare(best.gain.points, digits)} without ELMo ({_mean(without[0], digits)}), "
+        f"{_over_seeds(best, without[0])}{_judge(best.gain)}."
     )
 
 
@@ -86,28 +86,23 @@ def describe_need(need: Need) -> str:
     return f"With {name}, {words} {examples} ({part}) are enough for {baseline}."
 
 
-def _describe_gain(gain: Gain, digits: int) -> str:
-    size = format_number(abs(gain.points), digits=digits)
-    errors = (
-        ""
-        if gain.error_share is None
-        else f" ({format_percent(abs(gain.error_share))} of the errors)"
-    )
-    if gain.points == 0:
-        return "no difference"
-    match gain.verdict:
-        case Verdict.GAIN:
-            return f"a gain of {size} points{errors}"
-        case Verdict.LOSS:
-            return f"{size} points less"
-        case Verdict.UNKNOWN:
-            words = f"{size} points more{errors}" if gain.points > 0 else f"{size} points less"
-            return f"{words}, which may be chance"
-        case Verdict.NEITHER:
-            return "neither learned"
-        case Verdict.UNCLEAR:
-            words = "more" if gain.points > 0 else "less"
-            return f"{size} points {words}, within the variation between seeds"
+def _compare(points: float, digits: int) -> str:
+    if points == 0:
+        return "the same as"
+    size = format_number(abs(points), digits=digits)
+    return f"{size} points {'higher' if points > 0 else 'lower'} than"
+
+
+def _judge(gain: Gain) -> str:
+    """Return what the difference means; nothing if it is a clear loss."""
+    notes = []
+    if gain.points > 0 and gain.error_share is not None and gain.verdict is not Verdict.UNCLEAR:
+        notes.append(f"{format_percent(gain.error_share)} fewer errors")
+    if gain.verdict is Verdict.UNKNOWN:
+        notes.append("this may be chance")
+    elif gain.verdict is Verdict.UNCLEAR and gain.points != 0:
+        notes.append("this is within the variation between seeds")
+    return "".join(f"; {note}" for note in notes)
 
 
 def _mean(cell: Cell, digits: int = 2) -> str:

@@ -194,14 +194,14 @@ def make_layer_table(rows: list[LayerRow]) -> Html:
     lines = (
         [
             describe(row.variant).name,
-            row.place_name,
+            row.position_name,
             *(format_percent(mean) for mean in row.means),
             *[NOTHING] * (num_layers - len(row.means)),
             NOTHING if row.scale is None else format_number(row.scale),
         ]
         for row in rows
     )
-    header = ["variant", "place", *(name_layer(number) for number in range(num_layers)), "scale"]
+    header = ["variant", "position", *(name_layer(number) for number in range(num_layers)), "scale"]
     caption = "Learned layer weights (after the softmax), mean over seeds, with the most examples"
     return table(caption, header, lines)
 

@@ -261,7 +261,7 @@ def draw_layers(comparison: Comparison) -> Plot | None:
         "seeds; on the right, the learned scale.",
         alt="Weights: "
         + "; ".join(
-            f"{describe(row.variant).name}, {row.place_name}: "
+            f"{describe(row.variant).name}, {row.position_name}: "
             + ", ".join(f"{name_layer(k)} {100 * mean:.0f} %" for k, mean in enumerate(row.means))
             for row in rows
         ),
@@ -289,7 +289,7 @@ def draw_row(axes: "Axes", row: LayerRow, y: int) -> None:
 
 def _name_row(row: LayerRow) -> str:
     label = describe(row.variant).label
-    return escape_formula(label if label == row.place_name else f"{label}: {row.place_name}")
+    return escape_formula(label if label == row.position_name else f"{label}: {row.position_name}")
 
 
 DRAWS: tuple[Callable[[Comparison], Plot | None], ...] = (

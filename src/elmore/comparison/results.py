@@ -24,7 +24,7 @@ class RunResult:
     """In percent, by part ("dev", "test") and name."""
     curve: list[EpochResult]
     layer_shares: dict[str, list[float]]
-    """Softmax weights of the layers, by place ("below", "above"); empty without ELMo."""
+    """Softmax weights of the layers, by position ("below", "above"); empty without ELMo."""
     scale: dict[str, float]
     best_epoch: int
     seconds: float

@@ -12,7 +12,7 @@ import elmore
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "elmore"
 
-# Each place may import from itself and from these; nothing may import what comes later.
+# Each package or module may import from itself and from these; nothing may import what comes later.
 MAP = {
     "errors": set(),
     "wording": set(),
@@ -109,12 +109,12 @@ MAP = {
 LEAVES = ("compat", "integrations", "serve", "cluster", "export")
 
 
-def place_of(path: Path) -> str:
+def package_of(path: Path) -> str:
     return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
 
 
 def imports_of(path: Path) -> set[str]:
-    """Return the places that a module imports from, inside functions too."""
+    """Return the packages that a module imports from, inside functions too."""
     found = set()
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.ImportFrom) and node.module:
@@ -136,34 +136,34 @@ def test_every_import_is_on_the_map():
     wrong = [
         f"{path.relative_to(PACKAGE)} imports {name}"
         for path in PACKAGE.rglob("*.py")
-        if (place := place_of(path)) in MAP
-        for name in imports_of(path) - MAP[place] - {place}
+        if (package := package_of(path)) in MAP
+        for name in imports_of(path) - MAP[package] - {package}
     ]
     assert wrong == []
 
 
-def test_the_map_knows_every_place():
-    places = {place_of(path) for path in PACKAGE.rglob("*.py")}
-    assert places - set(MAP) - set(LEAVES) == {"__init__", "__main__"}
+def test_the_map_knows_every_package():
+    packages = {package_of(path) for path in PACKAGE.rglob("*.py")}
+    assert packages - set(MAP) - set(LEAVES) == {"__init__", "__main__"}
 
 
 @pytest.mark.slow
 def test_the_map_has_no_unused_arrow_and_no_circle():
-    used = {place: set() for place in MAP}
+    used = {package: set() for package in MAP}
     for path in PACKAGE.rglob("*.py"):
-        if place_of(path) in MAP:
-            used[place_of(path)] |= imports_of(path) - {place_of(path)}
+        if package_of(path) in MAP:
+            used[package_of(path)] |= imports_of(path) - {package_of(path)}
     assert {
-        place: arrows - used[place] for place, arrows in MAP.items() if arrows - used[place]
+        package: arrows - used[package] for package, arrows in MAP.items() if arrows - used[package]
     } == {}
     order = list(MAP)
-    assert all(order.index(name) < order.index(place) for place in MAP for name in MAP[place])
+    assert all(order.index(name) < order.index(package) for package in MAP for name in MAP[package])
 
 
 def test_the_document_shows_this_map():
     text = (ROOT / "ARCHITECTURE.md").read_text()
     shown = dict(re.findall(r"^\| `(\w+)/?` \| ([^|]*) \|", text, flags=re.MULTILINE))
-    assert {place: set(re.findall(r"\w+", arrows)) for place, arrows in shown.items()} == MAP
+    assert {package: set(re.findall(r"\w+", arrows)) for package, arrows in shown.items()} == MAP
 
 
 def test_verbs_share_code_through_other_modules_only():
@@ -190,7 +190,7 @@ def test_no_two_public_classes_share_a_name():
     names = Counter(
         node.name
         for path in PACKAGE.rglob("*.py")
-        if place_of(path) != "compat"  # which has the names of other libraries
+        if package_of(path) != "compat"  # which has the names of other libraries
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
     )

@@ -1,4 +1,4 @@
-"""What the training of a task prints: a bar or a line per minute, and a line per epoch."""
+"""What training on a task prints: a bar or a line per minute, and a line per epoch."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -17,7 +17,7 @@ TOLD_STAGES = ("embedding", "fine-tuning", "waiting", "going on")
 
 
 class FitDisplay(FitObserver):
-    """Shows a training on standard error."""
+    """Shows a training run on standard error."""
 
     def __init__(
         self,
@@ -34,7 +34,7 @@ class FitDisplay(FitObserver):
 
     @contextmanager
     def shown(self) -> Iterator[None]:
-        """Show the training while the block runs."""
+        """Show the training run while the block runs."""
         from elmore.cli.bars import make_bar  # noqa: PLC0415  rich is slow to import
 
         with (

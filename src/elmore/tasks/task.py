@@ -2,7 +2,7 @@
 
 A task turns files into examples, examples into the input of a network, and predictions into scores.
 Everything else is shared: the training loop, words and ELMo vectors, checkpoints, saved folders,
-the command line. For a training, the methods are called in this order:
+the command line. For a training run, the methods are called in this order:
 
     read_training, read     files -> examples, which are stored on disk
     find_labels             the labels of the training examples, stored with the network

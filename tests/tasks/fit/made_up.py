@@ -65,7 +65,7 @@ def make_settings(*changes: str) -> FitSettings:
 
 
 class Place:
-    """A folder with data, a biLM and a cache, where trainings are made."""
+    """A folder with data, a biLM and a cache, where networks are trained."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -133,7 +133,7 @@ def without_times(report: FitReport) -> dict[str, Any]:
 
 
 def are_alike(folder: Path, other: Path) -> bool:
-    """Whether two trainings ended with the same weights, to the bit."""
+    """Whether two training runs ended with the same weights, to the bit."""
     # The names of folders are part of the names of weights.
     found = {name.partition(".")[2]: t for name, t in weights_of(folder).items()}
     wanted = {name.partition(".")[2]: t for name, t in weights_of(other).items()}

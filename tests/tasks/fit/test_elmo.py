@@ -1,4 +1,4 @@
-"""ELMo vectors in a training: where they go, what stays frozen, and what learns with the task."""
+"""ELMo vectors in training: where they go, what stays frozen, and what learns with the task."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""The folder of a training: what can be resumed, what is refused, what a restart removes."""
+"""The folder of a training run: what can be resumed, what is refused, what a restart removes."""
 
 import json
 import shutil
@@ -46,7 +46,7 @@ def test_a_second_process_is_refused(place):
         ("elmo.where=input", "started with .*: elmo.where was 'none' and is now 'input'"),
         (
             "training.max_epochs=2",
-            r"max_epochs was 1 and is now 2 \(the training is finished\); .*--restart",
+            r"max_epochs was 1 and is now 2 \(the run is finished\); .*--restart",
         ),
     ],
 )

@@ -72,10 +72,10 @@ def _summarize_part(task: Task, examples: Store) -> PartSummary:
 
 def _find_labels(task: Task, examples: Store) -> Labels:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DataWarning)  # the training gives the same warnings
+        warnings.simplefilter("ignore", DataWarning)  # training gives the same warnings
         try:
             return task.find_labels(iter(examples))
-        except DataError:  # the training raises it too
+        except DataError:  # training raises it too
             return ()
 
 

@@ -57,7 +57,7 @@ def check_start(source: str | None, folder: Path | None) -> None:
 
 
 def check_text(folder: Path, text: DomainText, *, elmo: str) -> None:
-    """Refuse a folder, which trainings may share, of another biLM or another text."""
+    """Refuse a folder, which training runs may share, of another biLM or another text."""
     if (folder / ABOUT).is_file():
         changes = find_changes(read_json(folder / ABOUT), _describe(text, elmo=elmo))
         if changes:

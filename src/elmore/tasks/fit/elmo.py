@@ -1,4 +1,4 @@
-"""The source of a training's ELMo layers: none, a frozen biLM, or one that is trained too."""
+"""Where a training run gets ELMo layers: nowhere, a frozen biLM, or one that is trained too."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ class ElmoChoice:
     name: str | None = None  # a path or hub id; None for the model that comes with elmore
     cache: LayerCache | None = None  # None for the default folder
     domain: Path | None = None
-    """The folder of a biLM that is fine-tuned on the task's text; trainings can share it."""
+    """The folder of a biLM that is fine-tuned on the task's text; training runs can share it."""
     renews_domain: bool = False
     """With --restart, fine-tune the biLM again."""
 
@@ -64,14 +64,14 @@ class ElmoChoice:
         return None if settings.where is ElmoPlace.NONE else self.seen_characters
 
     def describe(self, settings: ElmoSettings) -> dict[str, Any] | None:
-        """Return what identifies the biLM in a training's plan; None if it is not used."""
+        """Return what identifies the biLM in the plan of a training run; None if it is not used."""
         if settings.where is ElmoPlace.NONE:
             return None
         return {"name": self.source, "fingerprint": self.fingerprint}
 
 
 class LayerOpener:
-    """Provides the layers of one training; afterwards `source` names the biLM they are from."""
+    """Provides the layers of one training run; afterwards `source` names the biLM they are from."""
 
     def __init__(
         self,

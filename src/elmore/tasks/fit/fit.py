@@ -46,7 +46,7 @@ from elmore.tasks.task import Labels, Scores, Task
 
 @dataclass(frozen=True, kw_only=True)
 class FitReport:
-    """The result of a training."""
+    """The result of a training run."""
 
     kind: str
     main_score: str
@@ -129,7 +129,7 @@ def fit_task(
 
 @dataclass(frozen=True, kw_only=True)
 class _Prepared:
-    """Everything that a training needs."""
+    """Everything that a training run needs."""
 
     task: Task
     data: TaskData
@@ -153,7 +153,7 @@ def _prepare(
     restart: bool,
     accept: bool,
 ) -> _Prepared:
-    """Read and check everything that a training needs; nothing is written."""
+    """Read and check everything that a training run needs; nothing is written."""
     checked_device = read_device(device)
     task = make_task(settings)
     opener = LayerOpener(

@@ -77,9 +77,9 @@ def is_same_but_for_case(label: str, other: str) -> bool:
 
 
 def is_slip(label: str, meant: str) -> bool:
-    """Tell whether a label differs from another by what a slip of the finger does.
+    """Return whether a label is probably a typo of another.
 
-    That is case, two letters swapped, or in a word one letter more, less or replaced.
+    That is: another case, two letters swapped, or, in words, one letter added, dropped or replaced.
 
     >>> is_slip("PRE", "PER"), is_slip("postive", "positive"), is_slip("Per", "PER")
     (True, True, True)

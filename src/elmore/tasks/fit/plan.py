@@ -1,4 +1,4 @@
-"""The folder of a training: what it was started with, and what may change when it is resumed."""
+"""The folder of a training run: what it was started with, and what may change on resuming."""
 
 import hashlib
 from functools import cache
@@ -32,7 +32,7 @@ TRAINING = FolderKind(
     makes=(REPORT, *UNTIL_FINISHED, ELMO, DOMAIN, SETTINGS, WORDS, WEIGHTS),
 )
 
-# Settings that may change when a training is resumed: they do not affect the steps so far.
+# Settings that may change when a run is resumed: they do not affect the steps so far.
 FREE_SETTINGS = ("training.checkpoint_minutes", "training.threads")
 RISING_SETTINGS = ("training.max_epochs", "training.patience")
 
@@ -40,7 +40,7 @@ Plan = dict[str, Any]
 
 
 def make_plan(settings: FitSettings, parts: Parts, *, elmo: dict[str, Any] | None) -> Plan:
-    """Return everything that identifies a training."""
+    """Return everything that identifies a training run."""
     return {
         "format": FORMAT,
         "settings": settings.to_json(),
@@ -56,7 +56,7 @@ def write_plan(folder: Path, plan: Plan) -> None:
 
 
 def check_plan(folder: Path, plan: Plan) -> None:
-    """Refuse to resume if this is not the training that was started in the folder."""
+    """Refuse to resume if this is not the run that was started in the folder."""
     before = read_marker(folder / PLAN, wanted_format=FORMAT)
     try:
         # Settings that did not exist when the plan was written get their defaults.
@@ -76,7 +76,7 @@ def check_plan(folder: Path, plan: Plan) -> None:
         is_longer = name in RISING_SETTINGS and new_values[name] > old_values[name]
         if is_longer and not is_finished:
             continue
-        changes.append(f"{change} (the training is finished)" if is_longer else change)
+        changes.append(f"{change} (the run is finished)" if is_longer else change)
     for part, files in plan["parts"].items():
         if parts.get(part, {}).get("digest") != files["digest"]:
             changes.append(f"other data for {part}")
@@ -89,7 +89,7 @@ def check_plan(folder: Path, plan: Plan) -> None:
 
 
 def remove_leftovers(folder: Path) -> None:
-    """Delete what a training needs until it is finished."""
+    """Delete what a run needs until it is finished."""
     remove(folder, UNTIL_FINISHED)
 
 
@@ -114,5 +114,5 @@ def _hash(path: Path) -> str | None:
 
 @cache
 def _hash_once(path: Path, _size: int, _changed: int) -> str:
-    """Hash a file only once for all trainings of a comparison."""
+    """Hash a file only once for all runs of a comparison."""
     return hash_file(path)

@@ -1,4 +1,4 @@
-"""The progress of a task's training, and the observer that is notified of it."""
+"""The progress of training on a task, and the observer that is notified of it."""
 
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -12,7 +12,7 @@ class EpochResult:
 
     epoch: int
     step: int
-    loss: float  # mean over the training batches; NaN if the training diverged
+    loss: float  # mean over the training batches; NaN if the run diverged
     dev: float  # the main score
     seconds: float  # of training so far
     rate_share: float = 1.0
@@ -48,7 +48,7 @@ class FitProgress:
 
 
 class FitObserver(Observer):
-    """Is notified of the progress of a training; this one does nothing."""
+    """Is notified of the progress of a training run; this one does nothing."""
 
     def on_step(self, progress: FitProgress, *, num_steps: int, loss: float) -> None:
         """Receive the progress after a step; the epoch has `num_steps` steps."""

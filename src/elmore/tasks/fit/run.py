@@ -47,7 +47,7 @@ _SEED_STRIDE = 1_000_003
 
 
 class FitRun:
-    """One training of one network, in its own folder."""
+    """One training run of one network, in its own folder."""
 
     def __init__(
         self,
@@ -110,7 +110,7 @@ class FitRun:
             value = loss.item()
             if not math.isfinite(value):
                 raise ConfigError(
-                    f"the loss is {value} at step {progress.step + 1}, so the training has "
+                    f"the loss is {value} at step {progress.step + 1}, so the run has "
                     "diverged; start over (--restart) with a smaller training.learning_rate"
                 )
             self.optimizer.step(loss, rate_share=progress.rate_share)

@@ -185,7 +185,7 @@ class TaskTrainingSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class FitSettings:
-    """All settings of a training; `task` has those of the task itself, such as `hidden_dim`."""
+    """All settings of a training run; `task` has those of the task itself, such as `hidden_dim`."""
 
     kind: str
     task: Mapping[str, Any] = field(default_factory=dict)

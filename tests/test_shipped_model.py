@@ -64,8 +64,8 @@ SENSES = {
 @pytest.mark.parametrize(
     ("layers", "num_right", "sentence"),
     [
-        (1, 17, "Of all 18 uses, 17 find a use with the same meaning first"),
-        ("top", 13, "with the top layer or the average of layers, 13 do"),
+        (1, 17, "For 17 of the 18 uses, the nearest neighbor has the same meaning"),
+        ("top", 13, "with the top layer or the layer average, 13."),
     ],
 )
 def test_uses_of_one_meaning_are_closest_as_often_as_the_readme_says(layers, num_right, sentence):
@@ -76,7 +76,7 @@ def test_uses_of_one_meaning_are_closest_as_often_as_the_readme_says(layers, num
         senses = names.split()
         _, vectors = collect_contexts(embedder, word, sentences, layers=layers)
         cosines = vectors @ vectors.T - 2 * np.eye(len(vectors))
-        closest = [senses[place] for place in cosines.argmax(axis=1)]
+        closest = [senses[index] for index in cosines.argmax(axis=1)]
         found += map(str.__eq__, closest, senses)
     assert (sum(found), len(found)) == (num_right, 18)
     assert sentence in " ".join(README.split())

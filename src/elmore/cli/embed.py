@@ -57,7 +57,7 @@ def embed(
     max_sentence_tokens: options.MaxSentenceTokens = 10_000,
     as_json: options.Json = False,
 ) -> None:
-    """Compute a vector in context for every token.
+    """Compute a contextual vector for every token.
 
     The file appears when it is complete. To resume after an interruption, rerun the command.
 

@@ -114,7 +114,7 @@ def prepare(
     form = options.choose_form(form, tokenized=tokenized)
     if vocabulary is not None and not extend and (max_words, min_count) != (None, None):
         raise typer.BadParameter(
-            "--vocabulary is used as it is; leave out --max-words and --min-count, or add --extend"
+            "--vocabulary is used as is; leave out --max-words and --min-count, or add --extend"
         )
     settings = PrepareSettings(
         form=form,

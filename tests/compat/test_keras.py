@@ -139,6 +139,25 @@ def test_mask_is_true_at_tokens_and_reaches_the_next_layers(old):
     assert ElmoEmbeddingLayer(old.weights).compute_mask(np.array(TEXTS), None) is None
 
 
+@pytest.mark.slow
+def test_a_saved_model_of_tokens_uses_their_mask(old, tmp_path):
+    inputs = tokens_input()
+    inputs["tokens"] = encode_strings(inputs["tokens"])
+    symbols = {
+        "tokens": keras.Input((None, None), dtype="int32", name="tokens"),
+        "sequence_len": keras.Input((), dtype="int32", name="sequence_len"),
+    }
+    found = ElmoEmbeddingLayer(old.weights, output="all", signature="tokens")(symbols)
+    model = keras.Model(symbols, keras.layers.LSTM(3)(found["elmo"]))
+    predicted = model.predict(inputs, verbose=0)
+    model.save(tmp_path / "model.keras")
+    loaded = keras.models.load_model(tmp_path / "model.keras")
+    assert np.array_equal(loaded.predict(inputs, verbose=0), predicted)
+    shorter = {name: array[1:2] for name, array in inputs.items()}
+    shorter["tokens"] = shorter["tokens"][:, :1]  # no padding
+    np.testing.assert_allclose(model.predict(shorter, verbose=0), predicted[1:2], atol=1e-5)
+
+
 def test_shapes_are_known_before_the_strings(old):
     inputs = {
         "tokens": keras.Input((7, None), dtype="int32"),

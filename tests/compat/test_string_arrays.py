@@ -4,14 +4,14 @@ import pytest
 from elmore import ElmoreError
 from elmore.compat.string_arrays import decode_strings, encode_strings
 
-STRINGS = [["", "a b", "naïve"], ["日本語", "𝔘\t!", "\U0010ffff"]]
+STRINGS = [["", "a b", " naïve "], ["日本語", "𝔘\t!", "\U0010ffff"]]
 
 
 def test_decoding_gives_the_strings_back():
     codes = encode_strings(STRINGS)
     assert codes.dtype == np.int32
-    assert codes.shape == (2, 3, 5)
-    assert codes[0, 1].tolist() == [97, 32, 98, 0, 0]
+    assert codes.shape == (2, 3, 7)
+    assert codes[0, 1].tolist() == [97, 32, 98, 0, 0, 0, 0]
     assert decode_strings(codes).tolist() == STRINGS
     assert decode_strings(codes.astype(np.int64)[:, ::2]).tolist() == [row[::2] for row in STRINGS]
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elmore import ElmoreError, load
-from elmore.compat.keras_strings import StringLayer, TokenMask, find_shape, keras
+from elmore.compat.keras_strings import StringLayer, find_shape, keras
 from elmore.compat.model_files import VARIABLE
 from elmore.compat.string_arrays import encode_strings
 
@@ -88,12 +88,10 @@ class ElmoEmbeddingLayer(StringLayer):
 
     def compute_mask(self, inputs: Any, previous_mask: Any) -> Any:  # noqa: ARG002
         """Return the (B, T) mask of the tokens; None for `default`."""
-        if self.output_name == MEAN:
-            return None
-        if isinstance(next(iter(_list(inputs))), keras.KerasTensor):
-            mask = TokenMask(signature=self.signature)(inputs)
-        else:
-            mask = self.mask_tokens(inputs)
+        given = inputs["tokens"] if isinstance(inputs, dict) else inputs
+        if self.output_name == MEAN or isinstance(given, keras.KerasTensor):
+            return None  # a model that is being built needs no mask; it gets one with each batch
+        mask = self.mask_tokens(inputs)
         return self._for_outputs(lambda name: None if name == MEAN else mask)
 
     def get_config(self) -> dict[str, Any]:
@@ -153,10 +151,6 @@ class ElmoEmbeddingLayer(StringLayer):
             return mixed
         lengths = keras.ops.sum(keras.ops.cast(self.mask_tokens(inputs), mixed.dtype), axis=1)
         return keras.ops.sum(mixed, axis=1) / keras.ops.maximum(lengths, 1)[:, None]
-
-
-def _list(inputs: Any) -> list[Any]:
-    return list(inputs.values()) if isinstance(inputs, dict) else [inputs]
 
 
 def _make_absolute(path: str | Path | None) -> str | None:

@@ -27,7 +27,7 @@ if keras.__version__.startswith(("1.", "2.")):
         "install 'elmore[keras]'"
     )
 
-__all__ = ["StringLayer", "TokenMask", "keras"]
+__all__ = ["StringLayer", "find_shape", "keras"]
 
 BACKENDS = ("tensorflow", "torch")
 SIGNATURES = ("default", "tokens")
@@ -136,22 +136,6 @@ class StringLayer(keras.layers.Layer):  # type: ignore[misc]
             )
         rows = zip(texts.tolist(), lengths.flat, strict=True)
         return [row[:length] for row, length in rows], width
-
-
-@keras.saving.register_keras_serializable(package="elmore")
-class TokenMask(StringLayer):
-    """Keras adds this to a model whose next layers use the mask of the tokens."""
-
-    def call(self, inputs: Any) -> Any:
-        """Return the (B, T) mask."""
-        return self.mask_tokens(inputs)
-
-    def compute_output_spec(self, inputs: Any) -> Any:
-        """Return the form of the mask."""
-        return keras.KerasTensor(shape=find_shape(inputs), dtype="bool")
-
-    def compute_mask(self, inputs: Any, previous_mask: Any) -> None:
-        """Return nothing: a mask has no mask."""
 
 
 def find_shape(inputs: Any) -> tuple[int | None, int | None]:

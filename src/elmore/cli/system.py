@@ -25,6 +25,8 @@ EXTRAS = {
     "pandas": "pandas",
     "polars": "polars",
     "duckdb": "duckdb",
+    "explore": "openTSNE",
+    "search": "usearch",
 }
 
 

@@ -256,3 +256,52 @@ def test_checksums_are_those_of_the_files(folder, embedder):
     for name, facts in recorded.items():
         content = (folder / "index" / name).read_bytes()
         assert facts == {"num_bytes": len(content), "crc32": zlib.crc32(content)}
+
+
+def test_only_the_uses_of_some_words_can_be_indexed(folder, embedder, monkeypatch):
+    (folder / "long.txt").write_text(indexes.make_large_text())
+    whole = indexes.make_index(folder, embedder, "long.txt", out="whole")
+    texts = ["book.txt", "long.txt"]
+    for name in texts:  # added in two steps, with words that are new in the second
+        build_index(name, "index", model=embedder, words=["Bank", "river"])
+    build_index(texts, "both", model=embedder, words=["river", "bank", "BANK"])
+    assert indexes.read_all(folder / "index") == indexes.read_all(folder / "both")
+    index = open_index("index")
+    index.check()
+    assert index.indexed_words == ["bank", "river"]
+    for word in index.indexed_words:
+        found, wanted = index.uses(word, source="long.txt").uses, whole.uses(word).uses
+        assert [(u.line, u.position, u.tokens) for u in found] == [
+            (u.line, u.position, u.tokens) for u in wanted
+        ]
+        for layer in range(3):
+            assert np.array_equal(index.vectors(found, layer), whole.vectors(wanted, layer))
+    use = index.uses("river", source="long.txt").uses[0]
+    same = whole.uses("river").uses[0]
+    found = index.nearest(use, 1, top=5, source="long.txt")
+    everywhere = whole.nearest(same, 1, top=1000)
+    wanted = [n for n in everywhere if n.use.word.casefold() in ("bank", "river")][:5]
+    assert [n.similarity for n in found] == pytest.approx([n.similarity for n in wanted])
+    assert {len(near.use.tokens) > 0 for near in index.nearest(use, 0)} == {True}
+    assert index.uses("money").total > 0  # in sentences with the others
+    with pytest.raises(DataError, match=r"has no vectors of 'money'; it is an index of the words"):
+        index.nearest(index.uses("money").uses[0], 1)
+    with pytest.raises(DataError, match="has no vectors of"):
+        index.nearest(use, 1, word="money")
+    with pytest.raises(ElmoreError, match="words was"):
+        build_index("news.txt", "index", model=embedder)
+    with pytest.raises(ConfigError, match="words is 'bank'; give a list of words"):
+        build_index("news.txt", "new", model=embedder, words="bank")
+
+
+def test_an_index_of_some_words_resumes(folder, embedder, monkeypatch):
+    (folder / "long.txt").write_text(indexes.make_large_text(num_sentences=200))
+    options = {"model": embedder, "words": ["bank"]}
+    build_index("long.txt", "whole", **options)
+    monkeypatch.setattr(job, "COMMIT_SECONDS", 0.0)
+    with monkeypatch.context() as patched:
+        kill_after(patched, 3)
+        with pytest.raises(Killed):
+            build_index("long.txt", "index", **options)
+    assert build_index("long.txt", "index", **options).num_resumed_tokens > 0
+    assert indexes.read_all(folder / "index") == indexes.read_all(folder / "whole")

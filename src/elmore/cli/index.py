@@ -33,6 +33,13 @@ def index(
             help="Layers to store: all, top, a number (0 is the token layer), or several: 0,2.",
         ),
     ] = "all",
+    words: Annotated[
+        str,
+        typer.Option(
+            help="Index only the uses of these words, ignoring case, and their sentences: "
+            "bank,spring. Default: all words."
+        ),
+    ] = "",
     tokenized: options.Tokenized = False,
     form: options.Form = None,
     language: options.LanguageOption = Language.EN,
@@ -56,6 +63,8 @@ def index(
         elmore index book.txt --out index/
 
         elmore index more.txt --out index/
+
+        elmore index corpus.txt.gz --words bank,banks --out banks/
 
         elmore neighbors bank index/
     """
@@ -87,6 +96,7 @@ def index(
             out,
             model=embedder,
             layers=layers,
+            words=[word.strip() for word in words.split(",") if word.strip()],
             form=chosen_form,
             restart=restart,
             on_progress=show,

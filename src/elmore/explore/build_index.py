@@ -66,6 +66,7 @@ def build_index(
     *,
     model: str | Path | Embedder | None = None,
     layers: Layers = ALL,
+    words: Sequence[str] = (),
     form: TextForm | str | None = None,
     language: Language | str = Language.EN,
     restart: bool = False,
@@ -75,9 +76,12 @@ def build_index(
 
     `text` is a path, a pattern such as "texts/*.txt", or a list of them, read as `form` says.
     Parts of speech are kept if a file is CoNLL-U. `layers` are those to store: "all", "top", a
-    number or a list of numbers. Files that the index already has are skipped. If the call is
-    interrupted, repeat it to resume; `restart` deletes the index and starts over. `on_progress`
-    is called with the bytes read and the tokens embedded so far.
+    number or a list of numbers. With `words`, only the uses of these words are indexed, ignoring
+    case, and sentences without them are left out.
+
+    Files that the index already has are skipped. If the call is interrupted, repeat it to resume;
+    `restart` deletes the index and starts over. `on_progress` is called with the bytes read and
+    the tokens embedded so far.
 
     ```python
     elmore.build_index("book.txt", "index")
@@ -90,7 +94,7 @@ def build_index(
     given = find_sources(text, form=read_form(form))
     if not isinstance(model, Embedder):
         model = load(model, language=language)
-    settings = describe_settings(model, layers=layers)
+    settings = describe_settings(model, layers=layers, words=words)
     with FOLDER.hold(out):
         if restart:
             FOLDER.clear(out)
@@ -119,7 +123,9 @@ def build_index(
     )
 
 
-def describe_settings(embedder: Embedder, *, layers: Layers) -> IndexSettings:
+def describe_settings(
+    embedder: Embedder, *, layers: Layers, words: Sequence[str] = ()
+) -> IndexSettings:
     """Return the settings of an index that this embedder builds."""
     if embedder.state is not StatePolicy.RESET:
         raise ConfigError(
@@ -144,8 +150,16 @@ def describe_settings(embedder: Embedder, *, layers: Layers) -> IndexSettings:
         vector_dim=embedder.vector_dim,
         precision=str(embedder.precision),
         language=str(embedder.language),
+        words=tuple(sorted({word.casefold() for word in _check_words(words)})),
         kernel=embedder.kernel,
     )
+
+
+def _check_words(words: Sequence[str]) -> Sequence[str]:
+    is_list = isinstance(words, list | tuple | set | frozenset)
+    if not is_list or not all(isinstance(word, str) and word for word in words):
+        raise ConfigError(f"words is {words!r:.60}; give a list of words, or none for all words")
+    return words
 
 
 def _read_progress(folder: Path, settings: IndexSettings) -> IndexState:
@@ -205,7 +219,12 @@ def _add_source(
     writer: IndexWriter, source: GivenFile, *, embedder: Embedder, on_bytes: Callable[[int], None]
 ) -> None:
     """Embed a file and append it; skip what an earlier call has done."""
-    sentences = read_source(source, language=embedder.language, on_bytes=on_bytes)
+    sentences = read_source(
+        source,
+        language=embedder.language,
+        words=frozenset(writer.state.settings.words),
+        on_bytes=on_bytes,
+    )
     if is_whole(writer.state):
         entry = IndexSource(name=str(source.path), sha256=source.sha256, form=str(source.form))
         writer.start_source(entry)

@@ -88,14 +88,18 @@ def is_whole(state: IndexState) -> bool:
 
 
 def read_source(
-    source: GivenFile, *, language: Language, on_bytes: Callable[[int], None]
+    source: GivenFile, *, language: Language, words: frozenset[str], on_bytes: Callable[[int], None]
 ) -> Iterator[IndexedSentence]:
-    """Yield the sentences of a file; an empty one ends a document."""
+    """Yield the sentences of a file, or those that have one of `words`."""
     document, has_sentences = 0, False
     for sentence in read_numbered_sentences(
         source.path, form=source.form, language=language, on_bytes=on_bytes
     ):
-        if sentence.tokens or source.form in LINE_FORMS:
+        if words:
+            is_kept = any(token.casefold() in words for token in sentence.tokens)
+        else:
+            is_kept = bool(sentence.tokens) or source.form in LINE_FORMS
+        if is_kept:
             yield IndexedSentence(
                 tokens=sentence.tokens, tags=sentence.tags, line=sentence.line, document=document
             )

@@ -4,7 +4,8 @@ index.json describes a complete index. While text is added, progress.json descri
 written so far in the same form. All large files only grow, so index.json stays true until the
 addition is complete and it is replaced.
 
-Shapes: N tokens, V distinct words, S sentences, D both directions of one layer.
+Shapes: N tokens, V distinct words, S sentences, D both directions of one layer. If only some words
+were indexed, fewer tokens and words have vectors.
 """
 
 from collections.abc import Iterator, Mapping
@@ -26,7 +27,13 @@ CHECKSUM = "checksum"
 
 INDEX, PROGRESS = "index.json", "progress.json"
 WORDS, TOKENS, TAGS, SENTENCES = "words.txt", "tokens.i32", "tags.u16", "sentences.i64"
-COUNTS = ("num_words", "num_tokens", "num_sentences")
+COUNTS = (
+    "num_words",
+    "num_tokens",
+    "num_sentences",
+    "num_words_with_vectors",
+    "num_tokens_with_vectors",
+)
 # The columns of SENTENCES: the first token, the line in the file, the document and the source.
 NUM_COLUMNS = 4
 MAX_TAGS = np.iinfo(np.uint16).max
@@ -73,6 +80,7 @@ class IndexSettings:
     vector_dim: int
     precision: str
     language: str
+    words: tuple[str, ...]  # those to index, case-folded and sorted; empty for all
     kernel: str  # recorded, not compared: f16 is coarser than the differences between kernels
 
 
@@ -98,6 +106,8 @@ class IndexState:
     num_words: int = 0
     num_tokens: int = 0
     num_sentences: int = 0
+    num_words_with_vectors: int = 0
+    num_tokens_with_vectors: int = 0
     files: Mapping[str, FileFacts] = field(default_factory=dict)
 
     def growing_shapes(self) -> Shapes:
@@ -110,7 +120,7 @@ class IndexState:
         }
         for layer in self.settings.layers:
             # Layer 0 does not depend on context, so it has one vector per word.
-            rows = self.num_tokens if layer else self.num_words
+            rows = self.num_tokens_with_vectors if layer else self.num_words_with_vectors
             shapes[vectors_name(layer)] = ("<f2", (rows, dim))
             shapes[norms_name(layer)] = ("<f4", (rows,))
         return shapes
@@ -166,7 +176,7 @@ def _parse(content: Mapping[str, Any], *, is_complete: bool) -> IndexState:
     if content[CHECKSUM] != hash_content(content, ignores=CHECKSUM):
         raise ValueError("its checksum differs")
     state = IndexState(
-        settings=_make(IndexSettings, content["settings"], layers=tuple),
+        settings=_make(IndexSettings, content["settings"], layers=tuple, words=tuple),
         sources=tuple(_make(IndexSource, source) for source in content["sources"]),
         tags=tuple(content["tags"]),
         **{name: content[name] for name in COUNTS},
@@ -208,6 +218,8 @@ def _find_problems(state: IndexState, *, is_complete: bool) -> Iterator[str]:
     numbers = list(settings.layers)
     if not numbers or numbers != [n for n in range(settings.num_layers) if n in numbers]:
         yield f"its layers are {numbers!r:.60}"
+    if not all(isinstance(word, str) for word in settings.words):
+        yield f"its words are {settings.words!r:.60}"
     if settings.vector_dim < 1:
         yield "its vectors have no numbers"
     if not all(isinstance(tag, str) for tag in state.tags) or len(state.tags) > MAX_TAGS:

@@ -54,6 +54,10 @@ class IndexWriter:
                     folder / name, state.files[name], make_error=damaged
                 )
             self._words = {word: n for n, word in enumerate(read_words(folder, state))}
+            self._chosen = frozenset(state.settings.words)
+            self._chosen_ids = {
+                number for word, number in self._words.items() if word.casefold() in self._chosen
+            }
             self._tags = {"": 0, **{tag: n for n, tag in enumerate(state.tags, start=1)}}
         except BaseException:
             self.close()
@@ -64,19 +68,20 @@ class IndexWriter:
     ) -> None:
         """Append sentences of the last source with their (layers, tokens, D) vectors."""
         ids, new_rows = self._number_words(sentences)
+        rows = self._find_rows(ids)
         self._append(TOKENS, np.array(ids, "<i4"))
         self._append(TAGS, np.array(self._number_tags(sentences), "<u2"))
         self._append(SENTENCES, self._place(sentences))
-        joined = torch.from_numpy(np.concatenate(vectors, axis=1))  # (layers, N, D)
-        for rows, layer in zip(joined, self.state.settings.layers, strict=True):
-            halves = (rows if layer else rows[new_rows]).half()
-            norms = torch.linalg.vector_norm(halves.float(), dim=-1)
+        for number, layer in enumerate(self.state.settings.layers):
+            halves = _join_halves([part[number] for part in vectors], num_rows=len(ids))
+            halves = halves[rows if layer else new_rows].contiguous()
+            norms = torch.linalg.vector_norm(halves, dim=-1, dtype=torch.float32)
             if not torch.isfinite(norms).all():
                 raise DataError(
                     f"layer {layer} of this model has numbers that f16 cannot hold; leave it out "
                     "with --layers"
                 )
-            self._append(vectors_name(layer), halves.contiguous().numpy())
+            self._append(vectors_name(layer), halves.numpy())
             self._append(norms_name(layer), norms.numpy())
         *others, source = self.state.sources
         source = replace(
@@ -91,6 +96,9 @@ class IndexWriter:
             num_words=len(self._words),
             num_tokens=self.state.num_tokens + len(ids),
             num_sentences=self.state.num_sentences + len(sentences),
+            num_words_with_vectors=self.state.num_words_with_vectors + len(new_rows),
+            num_tokens_with_vectors=self.state.num_tokens_with_vectors
+            + (len(ids) if isinstance(rows, slice) else len(rows)),
         )
 
     def start_source(self, source: IndexSource) -> None:
@@ -143,7 +151,7 @@ class IndexWriter:
             self._files[name].append(array)
 
     def _number_words(self, sentences: Sequence[IndexedSentence]) -> tuple[list[int], list[int]]:
-        """Return the id of each token, and the rows of words that are new in the index."""
+        """Return the id of each token, and the rows of new words that get a vector."""
         known = self._words
         ids: list[int] = []
         new_rows: list[int] = []
@@ -153,12 +161,22 @@ class IndexWriter:
                 number = known.get(token)
                 if number is None:
                     number = known[token] = len(known)
-                    new_rows.append(len(ids))
+                    if not self._chosen:
+                        new_rows.append(len(ids))
+                    elif token.casefold() in self._chosen:
+                        new_rows.append(len(ids))
+                        self._chosen_ids.add(number)
                     new_lines.append(f"{escape_token(token)}\n")
                 ids.append(number)
         if new_lines:
             self._files[WORDS].append("".join(new_lines).encode())
         return ids, new_rows
+
+    def _find_rows(self, ids: Sequence[int]) -> slice | list[int]:
+        """Return which tokens get vectors: all, or those of the words that are indexed."""
+        if not self._chosen:
+            return slice(None)
+        return [row for row, number in enumerate(ids) if number in self._chosen_ids]
 
     def _number_tags(self, sentences: Sequence[IndexedSentence]) -> list[int]:
         numbers: list[int] = []
@@ -183,6 +201,16 @@ class IndexWriter:
             rows.append((first, sentence.line, sentence.document, source))
             first += len(sentence.tokens)
         return np.array(rows, "<i8")
+
+
+def _join_halves(parts: Sequence[NDArray[np.float32]], *, num_rows: int) -> torch.Tensor:
+    """Return (tokens, D) arrays as one in f16; converting each is faster than joining all."""
+    halves = torch.empty((num_rows, parts[0].shape[-1]), dtype=torch.float16)
+    start = 0
+    for part in parts:
+        halves[start : start + len(part)].copy_(torch.from_numpy(part))
+        start += len(part)
+    return halves
 
 
 def read_words(folder: Path, state: IndexState) -> list[str]:

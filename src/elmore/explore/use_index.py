@@ -30,6 +30,7 @@ from elmore.explore.uses import (
     WordCount,
     spread_evenly,
 )
+from elmore.explore.vector_rows import VectorRows
 from elmore.settings import check_range, read_choice, read_path
 
 MAX_COUNT = 1 << 62
@@ -68,6 +69,7 @@ class UseIndex:
         self.folder = folder
         self._state, self._arrays = open_files(folder)
         self._text = IndexedText(folder, self._state, self._arrays)
+        self._rows = VectorRows(folder, self._state, self._text)
 
     def __repr__(self) -> str:
         return (
@@ -131,6 +133,11 @@ class UseIndex:
         ]
 
     @property
+    def indexed_words(self) -> list[str]:
+        """The words whose uses have vectors, case-folded; empty if all have."""
+        return list(self._state.settings.words)
+
+    @property
     def tags(self) -> list[str]:
         """The parts of speech that occur; empty unless there is text from CoNLL-U."""
         return list(self._state.tags)
@@ -181,7 +188,7 @@ class UseIndex:
         """Return the (n, D) vectors of some uses, or of their numbers, in f32."""
         layer = self._check_layer(layer)
         numbers = self._text.check_numbers(uses)
-        rows = numbers if layer else self._text.tokens[numbers]
+        rows = self._rows.find(numbers, layer)
         name = vectors_name(layer)
         vectors = np.asarray(self._arrays[name][rows], np.float32)
         if not np.isfinite(vectors).all():
@@ -232,14 +239,19 @@ class UseIndex:
         if word is not None:
             numbers = self._text.find_numbers(self._text.find_ids(word, match_case=match_case))
         else:
-            numbers = np.arange(self.num_tokens)
+            numbers = self._rows.numbers
         if source is not None or tag is not None:
             numbers = numbers[self._text.matches(numbers, source=source, tag=tag)]
         if not isinstance(use, TypedUse):
             numbers = numbers[numbers != self._text.check_numbers([use])[0]]
-        best = find_highest(cosines[numbers], top)
-        uses = self._text.make_uses(numbers[best])
-        return [NearbyUse(similarity=float(cosines[found.number]), use=found) for found in uses]
+        similarities = cosines[self._rows.find(numbers, layer)]
+        best = find_highest(similarities, top)
+        return [
+            NearbyUse(similarity=float(similarity), use=use)
+            for similarity, use in zip(
+                similarities[best], self._text.make_uses(numbers[best]), strict=True
+            )
+        ]
 
     def compare(self, use: int | Use | TypedUse, other: int | Use | TypedUse) -> dict[int, float]:
         """Return the cosine of two uses in each stored layer, by layer."""
@@ -299,10 +311,9 @@ class UseIndex:
         return self.vectors([use], layer)[0]
 
     def _cosines(self, query: Array, layer: int) -> Array:
-        """Return the cosine of every token's vector with the query."""
+        """Return the cosine of every row of a layer with the query."""
         vectors, norms = self._arrays[vectors_name(layer)], self._arrays[norms_name(layer)]
-        cosines = cosines_with(vectors, norms, query)
-        return cosines if layer else cosines[self._text.tokens]
+        return cosines_with(vectors, norms, query)
 
     def _check_layer(self, layer: int) -> int:
         is_number = isinstance(layer, int | np.integer) and not isinstance(layer, bool)

@@ -45,6 +45,8 @@ IN_EVERY_WHEEL = {
     "elmore/configs/tasks/entities.toml",
     "elmore/models/english/model.safetensors",
     "elmore/models/english/README.md",
+    "elmore/explore/example/index.json",
+    "elmore/explore/example/README.md",
     ".dist-info/licenses/LICENSE",
     ".dist-info/licenses/NOTICE",
     ".dist-info/licenses/LICENSES/CC-BY-SA-3.0.txt",

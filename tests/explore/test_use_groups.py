@@ -86,7 +86,7 @@ def test_few_or_equal_uses_are_one_group():
 
 def test_distinctive_words_are_those_of_the_group_without_stop_words():
     vectors = make_clusters([6, 4])
-    uses = [make_use(n, f"He sat on the muddy Bank of the river {n} .", 5) for n in range(6)]
+    uses = [make_use(n, f"He sat on the muddy Bank of the river 's {n} .", 5) for n in range(6)]
     uses += [make_use(n, "the bank raised its rates and the muddy loans", 1) for n in range(6, 10)]
     first, second = group(vectors, uses).groups
     assert [entry.word for entry in first.words] == ["river", "sat"]

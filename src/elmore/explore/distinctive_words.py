@@ -56,7 +56,10 @@ def _find_context(use: Use) -> set[str]:
     start = max(0, use.position - MARGIN)
     near = [*use.tokens[start : use.position], *use.tokens[use.position + 1 :][:MARGIN]]
     words = {token.casefold() for token in near}
-    return {word for word in words if word not in STOP_WORDS and any(map(str.isalpha, word))}
+    # Without apostrophes: 's and 'll are stop words too.
+    return {
+        word for word in words if word.strip("'’") not in STOP_WORDS and any(map(str.isalpha, word))
+    }
 
 
 def _score(inside_with: int, inside_without: int, outside_with: int, outside_without: int) -> float:

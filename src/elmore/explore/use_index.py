@@ -34,6 +34,8 @@ from elmore.explore.vector_rows import VectorRows
 from elmore.settings import check_range, read_choice, read_path
 
 MAX_COUNT = 1 << 62
+# Made by recipes/example_index, with the English model.
+EXAMPLE = Path(__file__).parent / "example"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -45,10 +47,11 @@ class SourceFacts:
     num_tokens: int
 
 
-def open_index(folder: str | Path) -> "UseIndex":
-    """Open an index that `elmore index` or `build_index` made.
+def open_index(folder: str | Path | None = None) -> "UseIndex":
+    """Open an index that `elmore index` or `build_index` made; by default, elmore's example.
 
-    This maps the files into memory and checks their sizes and numbers; it needs no model.
+    The example has uses of ten ambiguous words in public-domain books. Opening an index maps the
+    files into memory and checks their sizes and numbers; it needs no model.
 
     ```python
     index = elmore.open_index("index")
@@ -56,7 +59,7 @@ def open_index(folder: str | Path) -> "UseIndex":
     print(found.total, found.uses[0].tokens)
     ```
     """
-    return UseIndex(read_path("folder", folder))
+    return UseIndex(EXAMPLE if folder is None else read_path("folder", folder))
 
 
 class UseIndex:

@@ -5,7 +5,7 @@ import pyarrow
 import pytest
 from pyarrow import parquet
 
-from elmore.embed import parquet_vectors
+from elmore.embed import token_rows
 from elmore.embed.vector_file import (
     SentenceVectors,
     VectorHeader,
@@ -65,7 +65,7 @@ def test_each_layer_is_a_column(tmp_path, dtype):
 def test_row_groups_are_bounded_and_cut_sentences_come_back_whole(
     tmp_path, monkeypatch, num_layers
 ):
-    monkeypatch.setattr(parquet_vectors, "MAX_ROWS_PER_GROUP", 4)
+    monkeypatch.setattr(token_rows, "MAX_ROWS_PER_GROUP", 4)
     path = tmp_path / "out.parquet"
     vectors = write(path, [3, 13, 0, 1, 4, 2, 2], num_layers=num_layers)
     metadata = parquet.read_metadata(path)
@@ -89,7 +89,7 @@ def test_wide_vectors_make_smaller_row_groups():
         num_layers=3,
         vector_dim=1024,
     )
-    assert parquet_vectors._rows_per_group(header) == 651  # 8 MB
+    assert token_rows.rows_per_group(header) == 651  # 8 MB
 
 
 @pytest.mark.parametrize("num_tokens", [[], [0], [0, 0, 1], [1, 0, 0], [0, 1, 0, 0, 1, 0]])

@@ -17,6 +17,7 @@ NEEDS = {
     "sklearn.md": ["sklearn", "pandas"],
     "spacy.md": ["spacy"],
     "gensim.md": ["gensim"],
+    "tables.md": ["pandas", "polars", "duckdb"],
 }
 
 

@@ -10,18 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elmore.embed.token_escapes import escape_token, unescape_token
+from elmore.embed.token_rows import TokenRows, make_schema, rows_per_group, vector_columns
 from elmore.embed.vector_file import SentenceVectors, VectorHeader
 from elmore.errors import DataError, MissingExtraError
 
 try:
-    import pyarrow
     from pyarrow import parquet
 except ImportError as error:
     raise MissingExtraError(needed_for="a .parquet file", extra="parquet") from error
 
-# Writers and readers hold a whole row group in memory.
-MAX_ROWS_PER_GROUP = 8192
-MAX_BYTES_PER_GROUP = 8_000_000
 EMPTY_LINES = "elmore_empty_lines"  # metadata: the lines of sentences without tokens
 
 
@@ -32,7 +29,7 @@ def write(
     sentences = iter(sentences)
     first = list(islice(sentences, 1))
     has_keys = bool(first) and first[0].key is not None
-    schema = _schema(header, has_keys=has_keys)
+    schema = make_schema(header, has_keys=has_keys)
     num_sentences = 0
     empty_lines: list[int] = []
     with parquet.ParquetWriter(
@@ -44,7 +41,7 @@ def write(
         write_statistics=["sentence", "line", "position"],
         use_byte_stream_split=_columns_to_split(header) if compress else False,
     ) as writer:
-        rows = _Rows(schema=schema, max_rows=_rows_per_group(header))
+        rows = TokenRows(schema=schema, max_rows=rows_per_group(header), write_text=escape_token)
         for sentence in chain(first, sentences):
             for group in rows.add(sentence, number=num_sentences):
                 writer.write_table(group)
@@ -86,88 +83,12 @@ def read_header(path: Path) -> VectorHeader:
         return VectorHeader.from_json(_read_text(path, file))
 
 
-class _Rows:
-    """Collects the rows of a row group."""
-
-    def __init__(self, *, schema: Any, max_rows: int) -> None:
-        self.schema = schema
-        self.max_rows = max_rows
-        self.sentence_numbers: list[int] = []
-        self.lines: list[int] = []
-        self.keys: list[str] = []
-        self.positions: list[int] = []
-        self.tokens: list[str] = []
-        self.vectors: list[NDArray[Any]] = []
-
-    def add(self, sentence: SentenceVectors, *, number: int) -> Iterator[Any]:
-        """Add a sentence; yield a table whenever a row group is full."""
-        for start in range(0, len(sentence.tokens), self.max_rows):
-            piece = slice(start, start + self.max_rows)
-            tokens = sentence.tokens[piece]
-            if len(self.tokens) + len(tokens) > self.max_rows:
-                yield from self.flush()
-            self.sentence_numbers += [number] * len(tokens)
-            self.lines += [sentence.line or 0] * len(tokens)
-            if sentence.key is not None:
-                self.keys += [escape_token(sentence.key)] * len(tokens)
-            self.positions += range(start, start + len(tokens))
-            self.tokens += map(escape_token, tokens)
-            self.vectors.append(sentence.vectors[..., piece, :])
-
-    def flush(self) -> Iterator[Any]:
-        """Yield a table of the remaining rows, if any."""
-        if not self.tokens:
-            return
-        vectors = np.concatenate(self.vectors, axis=-2)  # (rows, D) or (layers, rows, D)
-        layers = vectors[np.newaxis] if vectors.ndim == 2 else vectors
-        columns = [self.sentence_numbers, self.lines, self.positions, self.tokens]
-        if self.keys:
-            columns.insert(2, self.keys)
-        yield pyarrow.table([*columns, *map(_to_lists, layers)], schema=self.schema)
-        self.sentence_numbers, self.lines, self.keys, self.positions = [], [], [], []
-        self.tokens, self.vectors = [], []
-
-
-def _schema(header: VectorHeader, *, has_keys: bool) -> Any:
-    vector = pyarrow.list_(pyarrow.from_numpy_dtype(header.dtype), header.vector_dim)
-    return pyarrow.schema(
-        [
-            ("sentence", pyarrow.int64()),
-            ("line", pyarrow.int64()),
-            *([("key", pyarrow.string())] if has_keys else []),
-            ("position", pyarrow.int32()),
-            ("token", pyarrow.string()),
-            *((name, vector) for name in _vector_columns(header)),
-        ]
-    )
-
-
-def _vector_columns(header: VectorHeader) -> list[str]:
-    if header.num_layers is None:
-        return ["vector"]
-    chosen = header.layers.split(",")  # such as 0,2
-    numbers = chosen if len(chosen) == header.num_layers else range(header.num_layers)
-    return [f"layer_{number}" for number in numbers]
-
-
 def _columns_to_split(header: VectorHeader) -> list[str]:
     """Return the columns that compress better with byte stream split encoding."""
     # DuckDB (2.0) can read float32 but not float16 in this encoding; polars can read both.
     if header.dtype != "float32":
         return []
-    return [f"{name}.list.element" for name in _vector_columns(header)]
-
-
-def _rows_per_group(header: VectorHeader) -> int:
-    bytes_per_row = np.dtype(header.dtype).itemsize * header.vector_dim * (header.num_layers or 1)
-    return max(1, min(MAX_ROWS_PER_GROUP, MAX_BYTES_PER_GROUP // bytes_per_row))
-
-
-def _to_lists(vectors: NDArray[Any]) -> Any:
-    """Turn (rows, D) into a column of lists."""
-    return pyarrow.FixedSizeListArray.from_arrays(
-        pyarrow.array(vectors.reshape(-1)), vectors.shape[1]
-    )
+    return [f"{name}.list.element" for name in vector_columns(header)]
 
 
 def _read_text(path: Path, file: Any) -> str:
@@ -189,7 +110,7 @@ def _read_pieces(file: Any, *, header: VectorHeader) -> Iterator[tuple[int, Sent
         lines = group["line"].to_numpy() if "line" in group.column_names else [0] * len(tokens)
         keys = group["key"].to_pylist() if "key" in group.column_names else None
         vectors = np.stack(
-            [_from_lists(group[name], header=header) for name in _vector_columns(header)]
+            [_from_lists(group[name], header=header) for name in vector_columns(header)]
         )
         starts = np.flatnonzero(np.diff(numbers, prepend=-1))
         for start, end in zip(starts, [*starts[1:], len(numbers)], strict=True):

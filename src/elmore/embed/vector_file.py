@@ -3,7 +3,7 @@
 import json
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields, replace
 from importlib import import_module
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elmore.config import Precision
-from elmore.errors import DataError
+from elmore.errors import DataError, MissingExtraError
 from elmore.files.atomic import replace_file, resolve_target
 
 FORMAT = 1
@@ -134,7 +134,41 @@ def write_vector_file(
         vector_format.write(temporary, conformed, header=header, compress=compress)
 
 
-def read_vectors(path: str | Path) -> Iterator[SentenceVectors]:
+class StoredVectors(Iterator[SentenceVectors]):
+    """The sentences of a vector file, one at a time, or all their tokens as a table.
+
+    A table has one row per token, with the columns `sentence`, `line`, `position`, `token` and
+    `vector`, or `layer_0`, `layer_1`, ... instead of `vector`. It always has the whole file, and
+    needs memory for it.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._sentences = _explain_read_errors(path, _find_format(path).read(path))
+
+    def __next__(self) -> SentenceVectors:
+        """Read the next sentence."""
+        return next(self._sentences)
+
+    def to_arrow(self) -> Any:
+        """Return a pyarrow.Table; vectors are fixed-size lists, which DuckDB reads as arrays."""
+        from elmore.embed.token_rows import make_table  # noqa: PLC0415  brings pyarrow
+
+        sentences = list(StoredVectors(self.path))
+        return make_table(sentences, header=_find_header(self.path, sentences))
+
+    def to_pandas(self) -> Any:
+        """Return a pandas.DataFrame; each vector is a numpy array."""
+        with _explaining_missing_library("pandas"):
+            return self.to_arrow().to_pandas()
+
+    def to_polars(self) -> Any:
+        """Return a polars.DataFrame; vectors have the type Array."""
+        with _explaining_missing_library("polars"):
+            return import_module("polars").from_arrow(self.to_arrow())
+
+
+def read_vectors(path: str | Path) -> StoredVectors:
     """Read a vector file sentence by sentence, in the order they were written.
 
     Each sentence has `tokens`, `vectors` and `line`, the line of the input that it starts on. Files
@@ -143,10 +177,10 @@ def read_vectors(path: str | Path) -> Iterator[SentenceVectors]:
     ```python
     for sentence in elmore.read_vectors("vectors.h5"):
         print(sentence.line, sentence.tokens, sentence.vectors.shape)
+    frame = elmore.read_vectors("vectors.h5").to_pandas()  # or to_polars, to_arrow
     ```
     """
-    path = _find_file(path)
-    return _explain_read_errors(path, _find_format(path).read(path))
+    return StoredVectors(_find_file(path))
 
 
 def read_header(path: str | Path) -> VectorHeader:
@@ -214,6 +248,33 @@ def _conform(sentence: SentenceVectors, *, number: int, header: VectorHeader) ->
             f"sentence {number} has values too large for {header.dtype}; write f32"
         ) from None
     return replace(sentence, vectors=vectors)
+
+
+def _find_header(path: Path, sentences: Sequence[SentenceVectors]) -> VectorHeader:
+    """Return the header, or make one for a file of AllenNLP or bilm-tf, which has none."""
+    try:
+        return read_header(path)
+    except DataError:
+        if not sentences:
+            raise
+    vectors = sentences[0].vectors
+    return VectorHeader(
+        model="",
+        model_hash="",
+        state="",
+        layers="",
+        dtype=str(vectors.dtype),
+        num_layers=len(vectors) if vectors.ndim == 3 else None,
+        vector_dim=vectors.shape[-1],
+    )
+
+
+@contextmanager
+def _explaining_missing_library(name: str) -> Iterator[None]:
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise MissingExtraError(needed_for=f"a table of {name}", extra=name) from error
 
 
 @contextmanager

@@ -1,0 +1,119 @@
+"""Tables of Arrow with one row per token: in Parquet files, and for pandas, polars and DuckDB."""
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain, islice
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elmore.embed.vector_file import SentenceVectors, VectorHeader
+from elmore.errors import MissingExtraError
+
+try:
+    import pyarrow
+except ImportError as error:
+    raise MissingExtraError(needed_for="a table of vectors", extra="parquet") from error
+
+# Writers and readers hold a whole row group in memory.
+MAX_ROWS_PER_GROUP = 8192
+MAX_BYTES_PER_GROUP = 8_000_000
+
+
+def make_table(sentences: Iterable[SentenceVectors], *, header: VectorHeader) -> Any:
+    """Return a table of all tokens; sentences without tokens have no rows."""
+    sentences = iter(sentences)
+    first = list(islice(sentences, 1))
+    schema = make_schema(header, has_keys=bool(first) and first[0].key is not None)
+    rows = TokenRows(schema=schema, max_rows=rows_per_group(header), write_text=_write_text)
+    tables = [
+        table
+        for number, sentence in enumerate(chain(first, sentences))
+        for table in rows.add(sentence, number=number)
+    ]
+    return pyarrow.concat_tables([schema.empty_table(), *tables, *rows.flush()])
+
+
+def _write_text(text: str) -> str:
+    """Return text as it is; UTF-8 cannot hold lone surrogates, so they become escapes."""
+    return text.encode("utf-8", errors="backslashreplace").decode()
+
+
+class TokenRows:
+    """Collects rows, and makes a table whenever there are `max_rows`."""
+
+    def __init__(self, *, schema: Any, max_rows: int, write_text: Callable[[str], str]) -> None:
+        self.schema = schema
+        self.max_rows = max_rows
+        self.write_text = write_text
+        self.sentence_numbers: list[int] = []
+        self.lines: list[int] = []
+        self.keys: list[str] = []
+        self.positions: list[int] = []
+        self.tokens: list[str] = []
+        self.vectors: list[NDArray[Any]] = []
+
+    def add(self, sentence: SentenceVectors, *, number: int) -> Iterator[Any]:
+        """Add a sentence; yield a table whenever a row group is full."""
+        for start in range(0, len(sentence.tokens), self.max_rows):
+            piece = slice(start, start + self.max_rows)
+            tokens = sentence.tokens[piece]
+            if len(self.tokens) + len(tokens) > self.max_rows:
+                yield from self.flush()
+            self.sentence_numbers += [number] * len(tokens)
+            self.lines += [sentence.line or 0] * len(tokens)
+            if sentence.key is not None:
+                self.keys += [self.write_text(sentence.key)] * len(tokens)
+            self.positions += range(start, start + len(tokens))
+            self.tokens += map(self.write_text, tokens)
+            self.vectors.append(sentence.vectors[..., piece, :])
+
+    def flush(self) -> Iterator[Any]:
+        """Yield a table of the remaining rows, if any."""
+        if not self.tokens:
+            return
+        vectors = np.concatenate(self.vectors, axis=-2)  # (rows, D) or (layers, rows, D)
+        layers = vectors[np.newaxis] if vectors.ndim == 2 else vectors
+        columns = [self.sentence_numbers, self.lines, self.positions, self.tokens]
+        if self.keys:
+            columns.insert(2, self.keys)
+        yield pyarrow.table([*columns, *map(_to_lists, layers)], schema=self.schema)
+        self.sentence_numbers, self.lines, self.keys, self.positions = [], [], [], []
+        self.tokens, self.vectors = [], []
+
+
+def make_schema(header: VectorHeader, *, has_keys: bool) -> Any:
+    """Return the columns of a table."""
+    vector = pyarrow.list_(pyarrow.from_numpy_dtype(header.dtype), header.vector_dim)
+    return pyarrow.schema(
+        [
+            ("sentence", pyarrow.int64()),
+            ("line", pyarrow.int64()),
+            *([("key", pyarrow.string())] if has_keys else []),
+            ("position", pyarrow.int32()),
+            ("token", pyarrow.string()),
+            *((name, vector) for name in vector_columns(header)),
+        ]
+    )
+
+
+def vector_columns(header: VectorHeader) -> list[str]:
+    """Return the names of the columns with vectors."""
+    if header.num_layers is None:
+        return ["vector"]
+    chosen = header.layers.split(",")  # such as 0,2
+    numbers = chosen if len(chosen) == header.num_layers else range(header.num_layers)
+    return [f"layer_{number}" for number in numbers]
+
+
+def rows_per_group(header: VectorHeader) -> int:
+    """Return how many rows are held in memory at a time."""
+    bytes_per_row = np.dtype(header.dtype).itemsize * header.vector_dim * (header.num_layers or 1)
+    return max(1, min(MAX_ROWS_PER_GROUP, MAX_BYTES_PER_GROUP // bytes_per_row))
+
+
+def _to_lists(vectors: NDArray[Any]) -> Any:
+    """Turn (rows, D) into a column of lists."""
+    return pyarrow.FixedSizeListArray.from_arrays(
+        pyarrow.array(vectors.reshape(-1)), vectors.shape[1]
+    )

@@ -87,7 +87,7 @@ def test_a_frozen_mix_is_frozen():
 
 
 def test_layer_norm_counts_all_tokens_of_the_batch_and_their_markers():
-    model, elmo = make(normalizes=True, keeps_markers=True, initial_weights=[0.5, -1.0, 2.0])
+    model, elmo = make(normalizes=True, keeps_markers=True, initial_logits=[0.5, -1.0, 2.0])
     output = elmo(model.batch(SENTENCES))
     flat = model.bilm(model.batch(SENTENCES)).layers.detach().numpy()
     weights = np.array([0.5, -1.0, 2.0])
@@ -117,10 +117,10 @@ def test_dropout_comes_before_the_projection():
 
 
 def test_without_representations_there_are_only_layers():
-    with pytest.raises(ValueError, match="give at least 0"):
+    with pytest.raises(ConfigError, match="give a whole number of at least 0"):
         make(num_representations=-1)
     model, elmo = make(num_representations=0)
-    with pytest.raises(ValueError, match="only encode and contextualize"):
+    with pytest.raises(ConfigError, match="only encode and contextualize"):
         elmo(model.batch(SENTENCES))
     assert not [name for name in elmo.state_dict() if not name.startswith("bilm.")]
 
@@ -204,7 +204,7 @@ def test_dropout_is_for_training_only():
 
 
 def test_the_penalty_counts_every_mix():
-    _, elmo = make(num_representations=2, initial_weights=[1.0, 0.0, 2.0])
+    _, elmo = make(num_representations=2, initial_logits=[1.0, 0.0, 2.0])
     assert elmo.penalty(0.1).item() == pytest.approx(0.1 * 5 * 2)
 
 
@@ -238,7 +238,7 @@ def test_policy_document_forgets_where_a_document_starts():
     second = elmo(batch, starts_document=no).representations[0]
     assert not torch.allclose(first[0], second[0])
     assert torch.equal(first[1], second[1])
-    with pytest.raises(ValueError, match="starts_document"):
+    with pytest.raises(ConfigError, match="starts_document"):
         elmo(batch)
 
 
@@ -329,3 +329,94 @@ def test_padded_character_ids_are_read_as_their_tokens_are():
     ):
         with pytest.raises(DataError, match=message):
             elmo(wrong)
+
+
+@pytest.mark.parametrize("keeps_markers", [False, True])
+def test_padded_ids_keep_their_width(keeps_markers):
+    """Labels that are padded like the ids must fit the vectors."""
+    model = tiny.model()
+    elmo = Elmo(model, dropout=0.0, keeps_markers=keeps_markers)
+    num_markers = 2 if keeps_markers else 0
+    ids = torch.zeros(2, 7, 9, dtype=torch.int64)
+    ids[0, :3] = ids[1, :1] = 1 + torch.from_numpy(model.speller.alphabet.spell("a"))
+    output = elmo(ids)
+    assert output.representations[0].shape == (2, 7 + num_markers, 10)
+    assert output.mask.sum(dim=1).tolist() == [3 + num_markers, 1 + num_markers]
+    narrow = elmo(ids[:, :3]).representations[0]
+    assert torch.equal(output.representations[0][:, : 3 + num_markers], narrow)
+    assert not output.representations[0][:, 3 + num_markers :].any()
+    assert elmo(torch.zeros_like(ids)).mask.shape == (2, 7 + num_markers)
+
+
+def test_no_sentences_give_no_vectors():
+    elmo = Elmo(tiny.model(), projection_dim=4)
+    for sentences in ([], torch.zeros(0, 5, 9, dtype=torch.int64)):
+        output = elmo(sentences)
+        assert output.representations[0].shape == (0, *output.mask.shape[1:], 4)
+    assert elmo([]).mask.shape == (0, 0)
+
+
+@pytest.mark.parametrize("kernel", ["torch", ""])
+def test_training_does_not_change_the_embedder(kernel, monkeypatch, tmp_path):
+    monkeypatch.setenv("ELMORE_KERNEL", kernel)
+    tiny.model().save_pretrained(tmp_path / "model")
+    for embedder in (elmore.load(tmp_path / "model"), Embedder(tiny.model())):
+        before, hashed = embedder.embed(SENTENCES), embedder.model.fingerprint()
+        elmo = Elmo(embedder, trains_bilm=True)
+        with torch.no_grad():
+            for weight in elmo.bilm.parameters():
+                weight.mul_(0.5)
+        elmo.double()
+        after = embedder.embed([*SENTENCES, ["new", "words"]])[: len(SENTENCES)]
+        assert all(map(np.array_equal, before, after))
+        assert embedder.model.fingerprint() == hashed
+
+
+def test_a_trained_bilm_is_saved(tmp_path):
+    tiny.model().save_pretrained(tmp_path / "model")
+    for number, given in enumerate((str(tmp_path / "model"), elmore.load(tmp_path / "model"))):
+        elmo = Elmo(given, trains_bilm=True, dropout=0.0)
+        with torch.no_grad():
+            for weight in elmo.bilm.parameters():
+                weight.mul_(0.5)
+        elmo.save(tmp_path / f"trained{number}")
+        loaded = elmore.load(tmp_path / f"trained{number}")
+        wanted = elmo(SENTENCES).representations[0][1].detach().numpy()
+        np.testing.assert_allclose(loaded.embed(SENTENCES)[1], wanted, atol=2e-6)
+        assert pickle.loads(pickle.dumps(elmo)).state_dict().keys() == elmo.state_dict().keys()
+    with pytest.raises(ConfigError, match=r"biLM alone.*Elmo\(model\)"):
+        Elmo(tiny.model().bilm).save(tmp_path / "bilm")
+    assert not (tmp_path / "bilm").exists()
+
+
+def test_the_state_is_set_by_name_and_by_tensors():
+    model, elmo = make()
+    elmo.state = "stream"
+    elmo(model.batch(SENTENCES))
+    carried = elmo.carried_state
+    first = elmo(model.batch(SENTENCES)).representations[0]
+    elmo.carried_state = (carried.hidden, carried.cell)
+    assert torch.equal(elmo(model.batch(SENTENCES)).representations[0], first)
+    with pytest.raises(ConfigError, match="state is 'streams'; choose one of"):
+        elmo.state = "streams"
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"dropout": 2}, "dropout is 2; give a number from 0 to 1"),
+        ({"initial_logits": [1, 2]}, r"initial_logits is \[1, 2\]; give 3 finite numbers"),
+        ({"projection_dim": -1}, "projection_dim is -1; give a whole number"),
+        ({"num_representations": 1.5}, "num_representations is 1.5; give a whole number"),
+        ({"state": "carry"}, "state is 'carry'; choose one of"),
+    ],
+)
+def test_settings_that_cannot_be_are_named(settings, message):
+    with pytest.raises(ConfigError, match=message):
+        make(**settings)
+
+
+def test_the_old_name_of_the_logits_still_works():
+    with pytest.warns(FutureWarning, match="initial_weights= is now called initial_logits="):
+        _, elmo = make(initial_weights=[1.0, 2.0, 3.0])
+    assert elmo.mixes[0].weights.tolist() == [1.0, 2.0, 3.0]

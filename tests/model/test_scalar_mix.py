@@ -17,7 +17,7 @@ def test_untrained_mix_is_the_mean():
 
 def test_one_large_weight_selects_its_layer():
     layers = torch.randn(3, 2, 5, 4)
-    mix = ScalarMix(num_layers=3, initial_weights=[0.0, 100.0, 0.0])
+    mix = ScalarMix(num_layers=3, initial_logits=[0.0, 100.0, 0.0])
     assert_close(mix(layers), layers[1])
 
 
@@ -29,7 +29,7 @@ def test_is_that_of_the_formula_in_any_size(num_layers, normalizes):
     mask = np.array([[1, 1, 1, 1, 1], [1, 1, 0, 0, 0]], dtype=bool)
     weights = random.normal(size=num_layers)
     mix = ScalarMix(
-        num_layers=num_layers, normalizes=normalizes, initial_weights=list(weights)
+        num_layers=num_layers, normalizes=normalizes, initial_logits=list(weights)
     ).double()
     with torch.no_grad():
         mix.weights.copy_(torch.from_numpy(weights))
@@ -51,7 +51,7 @@ def test_masked_positions_do_not_count_in_layer_norm():
 
 
 def test_the_penalty_is_the_squared_length_of_the_weights():
-    mix = ScalarMix(num_layers=3, initial_weights=[1.0, -2.0, 0.5])
+    mix = ScalarMix(num_layers=3, initial_logits=[1.0, -2.0, 0.5])
     assert mix.penalty(0.1).item() == pytest.approx(0.1 * 5.25)
     mix.penalty(1.0).backward()
     assert_close(mix.weights.grad, torch.tensor([2.0, -4.0, 1.0]))
@@ -59,7 +59,7 @@ def test_the_penalty_is_the_squared_length_of_the_weights():
 
 @pytest.mark.parametrize("off", [LOG_OF_ZERO, -9e10])  # the latter in AllenNLP's examples
 def test_a_layer_that_is_switched_off_has_no_penalty_and_stays_off(off):
-    mix = ScalarMix(num_layers=3, initial_weights=[off, 0.5, -2.0])
+    mix = ScalarMix(num_layers=3, initial_logits=[off, 0.5, -2.0])
     assert mix.penalty(0.1).item() == pytest.approx(0.1 * 4.25)
     optimizer = torch.optim.SGD(mix.parameters(), lr=0.1)
     (mix(torch.randn(3, 2, 4)).sum() + mix.penalty(1.0)).backward()
@@ -85,8 +85,27 @@ def test_dropout_is_for_training_only():
 def test_names_both_counts_when_they_differ():
     with pytest.raises(ValueError, match="expected 3 layers to mix, got 2"):
         ScalarMix(num_layers=3)(torch.zeros(2, 1, 1))
-    with pytest.raises(ValueError, match="expected 3 initial weights, one per layer, got 1"):
-        ScalarMix(num_layers=3, initial_weights=[1.0])
+
+
+@pytest.mark.parametrize("logits", [[1.0], [], "abc", 5, [1.0, 2.0, float("nan")], [None] * 3])
+def test_logits_that_do_not_fit_are_named(logits):
+    with pytest.raises(ConfigError, match=r"initial_logits is .*; give 3 finite numbers"):
+        ScalarMix(num_layers=3, initial_logits=logits)
+
+
+def test_the_old_name_of_the_logits_still_works():
+    with pytest.warns(FutureWarning, match="initial_weights= is now called initial_logits="):
+        mix = ScalarMix(num_layers=2, initial_weights=[1.0, 3.0])
+    assert mix.weights.tolist() == [1.0, 3.0]
+
+
+def test_a_mix_that_cannot_be_made_is_explained():
+    with pytest.raises(ConfigError, match=r"use ScalarMix\.from_weights"):
+        ScalarMix([0.2, 0.3, 0.5])
+    with pytest.raises(ConfigError, match="num_layers is 0; give"):
+        ScalarMix()
+    with pytest.raises(ConfigError, match="dropout is 2; give a number from 0 to 1"):
+        ScalarMix(num_layers=3, dropout=2)
 
 
 @pytest.mark.parametrize(

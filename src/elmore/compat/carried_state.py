@@ -22,7 +22,7 @@ class CarriedState:
 
     @stateful.setter
     def stateful(self, is_stateful: bool) -> None:
-        self._elmo.state = type(self._elmo.state)("stream" if is_stateful else "reset")
+        self._elmo.state = "stream" if is_stateful else "reset"
 
     @property
     def _states(self) -> tuple[Tensor, Tensor] | None:
@@ -38,8 +38,7 @@ class CarriedState:
             self._elmo.carried_state = None
         else:
             hidden, cell = (torch.stack(state.chunk(2, dim=-1)) for state in states)
-            state_type = type(self._elmo.bilm.initial_state(1))
-            self._elmo.carried_state = state_type(hidden=hidden, cell=cell)
+            self._elmo.carried_state = (hidden, cell)
 
     def reset_states(self, mask: Tensor | None = None) -> None:
         """Forget the state of all rows, or of those where the (B,) `mask` is 1."""

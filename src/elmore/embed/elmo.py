@@ -3,6 +3,8 @@
 Shapes: B sentences, T tokens in the longest, D both directions or the projection.
 """
 
+import copy
+import sys
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -12,19 +14,18 @@ from typing import Any, Self
 import torch
 from torch import Tensor, nn
 
-from elmore.config import StatePolicy
+from elmore.config import Precision, StatePolicy
 from elmore.embed.embedder import Embedder
 from elmore.errors import ConfigError, DataError
 from elmore.model.bilm import BiLM, version_of
 from elmore.model.packing import drop_markers, to_padded
-from elmore.model.scalar_mix import ScalarMix
+from elmore.model.scalar_mix import ScalarMix, read_logits
 from elmore.model.state import BiLMState, RowMemory
 from elmore.read.token_cache import TokenCache
-from elmore.settings import read_choice
+from elmore.settings import check_number, check_range, read_choice
 from elmore.text.batches import (
     NUM_MARKERS,
     Batch,
-    Speller,
     TokenSpeller,
     check_tokens,
     make_batch,
@@ -48,8 +49,12 @@ class Elmo(nn.Module):
     """ELMo vectors for the input or the output of a task network, or both.
 
     `model` is what `elmore.load` returns or accepts (a path or a hub id), or just a biLM; then
-    `forward` accepts batches only. Each of the `num_representations` has its own mix, and the biLM
-    runs once for all of them. With 0 of them, there are only `encode` and `contextualize`.
+    `forward` accepts batches only. Training never changes a given embedder, but it does change a
+    given `ElmoModel` or biLM. Each of the `num_representations` has its own mix, and the biLM runs
+    once for all of them. With 0 of them, there are only `encode` and `contextualize`.
+
+    `initial_logits` are the numbers inside the softmax of the mixes, one per layer. To start from
+    known weights, give their logarithms.
     """
 
     def __init__(
@@ -59,20 +64,26 @@ class Elmo(nn.Module):
         num_representations: int = 1,
         trains_bilm: bool = False,
         trains_mix: bool = True,
-        initial_weights: Sequence[float] | None = None,
+        initial_logits: Sequence[float] | None = None,
         normalizes: bool = False,
         dropout: float = 0.5,
         projection_dim: int | None = None,
         keeps_markers: bool = False,
         state: StatePolicy | str = StatePolicy.RESET,
+        initial_weights: Sequence[float] | None = None,
     ) -> None:
         super().__init__()
-        if not isinstance(num_representations, int) or num_representations < 0:
-            raise ValueError(f"num_representations is {num_representations!r}; give at least 0")
-        loaded = load_model(model) if isinstance(model, str | Path) else model
-        # Storing the model itself would change the names in the state dict.
-        bilm, self.speller = _take_apart(loaded)
+        check_range("num_representations", num_representations, 0, sys.maxsize)
+        if projection_dim is not None:
+            check_range("projection_dim", projection_dim, 0, sys.maxsize)
+        check_number("dropout", dropout, least=0, most=1)
+        loaded = _load(model)
+        bilm = loaded.bilm if isinstance(loaded, ElmoModel) else loaded
         self.bilm = bilm
+        self.speller = loaded.speller if isinstance(loaded, ElmoModel) else None
+        # In a tuple, because a submodule would change the names in the state dict.
+        self._model = (loaded,) if isinstance(loaded, ElmoModel) else ()
+        logits = read_logits(initial_logits, initial_weights, num_layers=bilm.num_layers)
         self.trains_bilm = trains_bilm
         bilm.requires_grad_(trains_bilm)
         if not trains_bilm:
@@ -81,7 +92,7 @@ class Elmo(nn.Module):
             ScalarMix(
                 num_layers=bilm.num_layers,
                 normalizes=normalizes,
-                initial_weights=initial_weights,
+                initial_logits=logits,
                 trainable=trains_mix,
             )
             for _ in range(num_representations)
@@ -89,9 +100,18 @@ class Elmo(nn.Module):
         self.projection = nn.Linear(bilm.output_dim, projection_dim) if projection_dim else None
         self.dropout = nn.Dropout(dropout)
         self.keeps_markers = keeps_markers
-        self.state = StatePolicy(read_choice("state", state, StatePolicy))
+        self.state = state
         self._memory = RowMemory()
         self._caches: dict[type, tuple[object, TokenCache]] = {}
+
+    @property
+    def state(self) -> StatePolicy:
+        """The state policy; set it to `reset`, `document` or `stream`."""
+        return self._state
+
+    @state.setter
+    def state(self, state: StatePolicy | str) -> None:
+        self._state = StatePolicy(read_choice("state", state, StatePolicy))
 
     @property
     def output_dim(self) -> int:
@@ -114,15 +134,18 @@ class Elmo(nn.Module):
         """Compute vectors of tokenized sentences, a batch, or padded (B, T, C) character ids.
 
         Batches come from `ElmoModel.batch`, ids from AllenNLP's `batch_to_ids`. State policy
-        `document` needs `starts_document` (B,): which sentences begin a document.
+        `document` needs `starts_document` (B,): which sentences begin a document. T is the number
+        of tokens in the longest sentence, or that of the ids, so that labels of the same padded
+        shape fit.
         """
         if not self.mixes:
-            raise ValueError("num_representations is 0, so only encode and contextualize work")
+            raise ConfigError("num_representations is 0, so only encode and contextualize work")
         tokens, lengths = self.encode(sentences)
         layers = self.contextualize(tokens, lengths, starts_document=starts_document)
         # As in AllenNLP, layer norm includes the markers, so they are dropped after the mix.
         mixed = torch.stack([mix(layers) for mix in self.mixes])
-        padded, mask = self._pad(mixed, lengths)
+        width = sentences.shape[1] if isinstance(sentences, Tensor) else 0
+        padded, mask = self._pad(mixed, lengths, width)
         padded = self.dropout(padded)
         if self.projection is not None:
             padded = self.projection(padded) * mask.unsqueeze(-1)
@@ -175,14 +198,34 @@ class Elmo(nn.Module):
         penalties = [mix.penalty(strength) for mix in self.mixes if isinstance(mix, ScalarMix)]
         return torch.stack(penalties).sum()
 
+    def save(self, folder: str | Path, *, store: Precision | str = Precision.F32) -> None:
+        """Write the biLM with its current weights as a model folder, which `elmore.load` reads.
+
+        The LM head of the original model no longer fits a trained biLM and is left out. The mixes
+        and the projection belong to the task: save them with `torch.save(elmo.state_dict(), ...)`.
+        """
+        if not self._model:
+            raise ConfigError(
+                "this Elmo was made from a biLM alone, which lacks what a model folder needs; make "
+                "it from the model, Elmo(model), to save it"
+            )
+        self._model[0].save_pretrained(folder, store=store)
+
     @property
     def carried_state(self) -> BiLMState | None:
-        """The state of each row after the last batch; None under policy `reset` or before any."""
+        """The state of each row after the last batch; None under policy `reset` or before any.
+
+        It can be set to such a state, to a pair of tensors, hidden (2, L, B, D) and cell
+        (2, L, B, C), or to None to start over. Index 0 of the first axis is the forward LM.
+        """
         return self._memory.state
 
     @carried_state.setter
-    def carried_state(self, state: BiLMState | None) -> None:
+    def carried_state(self, state: BiLMState | tuple[Tensor, Tensor] | None) -> None:
         self._memory.forget()
+        if isinstance(state, tuple):
+            hidden, cell = state
+            state = BiLMState(hidden=hidden, cell=cell)
         if state is not None:
             self._memory.keep(state)
 
@@ -240,30 +283,38 @@ class Elmo(nn.Module):
         if self.state is StatePolicy.STREAM:
             return carried
         if starts_document is None:
-            raise ValueError("state policy 'document' needs starts_document, one bool per sentence")
+            raise ConfigError(
+                "state policy 'document' needs starts_document, one bool per sentence"
+            )
         starts = starts_document[:, None].to(initial.hidden.device)
         return BiLMState(
             hidden=torch.where(starts, initial.hidden, carried.hidden),
             cell=torch.where(starts, initial.cell, carried.cell),
         )
 
-    def _pad(self, flat: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-        return to_padded(flat, lengths) if self.keeps_markers else drop_markers(flat, lengths)
+    def _pad(self, flat: Tensor, lengths: Tensor, width: int) -> tuple[Tensor, Tensor]:
+        """Pad to the longest sentence, or to `width` tokens if that is more."""
+        if self.keeps_markers:
+            return to_padded(flat, lengths, min_width=width + NUM_MARKERS)
+        return drop_markers(flat, lengths, min_width=width)
 
 
-def _take_apart(model: object) -> tuple[BiLM, Speller | None]:
-    """Return the biLM and the speller of a model."""
-    if isinstance(model, BiLM):
-        return model, None
+def _load(model: object) -> ElmoModel | BiLM:
+    """Return a model with its weights, or a biLM as it is."""
+    if isinstance(model, str | Path):
+        return load_model(model)
     if isinstance(model, Embedder):
-        model = model.load_model()
+        loaded = model.load_model()
+        # A copy, because the embedder keeps vectors that were made with its weights.
+        return copy.deepcopy(loaded) if loaded is model.model else loaded
     if isinstance(model, ElmoModel):
         model.require_weights()
-        return model.bilm, model.speller
-    raise ConfigError(
-        f"got {_describe(model)} where a model was expected; give what elmore.load returns, a path "
-        "or a hub id"
-    )
+    elif not isinstance(model, BiLM):
+        raise ConfigError(
+            f"got {_describe(model)} where a model was expected; give what elmore.load returns, a "
+            "path or a hub id"
+        )
+    return model
 
 
 def _describe(given: object) -> str:

@@ -52,7 +52,7 @@ class LayerChoice:
         elif isinstance(layers, str) and layers in (ALL, AVERAGE, SUM, TOP):
             self.name = layers
             self.numbers = list(range(num_layers)) if layers == ALL else None
-        elif isinstance(layers, str) or not hasattr(layers, "__len__"):
+        elif isinstance(layers, str) or not _has_items(layers):
             self.number = _read_number(layers, num_layers=num_layers)
         else:
             self.numbers = _read_numbers(layers, num_layers=num_layers)
@@ -128,7 +128,16 @@ def _read_text(layers: str) -> Layers:
     return layers
 
 
+def _has_items(layers: object) -> bool:
+    """Return whether this is a list of some kind; a tensor or an array may be a single number."""
+    if isinstance(layers, Tensor | np.ndarray):
+        return layers.ndim > 0
+    return hasattr(layers, "__len__")
+
+
 def _read_number(layers: object, *, num_layers: int) -> int:
+    if isinstance(layers, Tensor | np.ndarray) and layers.ndim == 0:
+        layers = layers.item()
     is_whole = isinstance(layers, str | int | np.integer) and not isinstance(layers, bool)
     try:
         number = int(layers) if is_whole else -1  # type: ignore[call-overload]
@@ -149,8 +158,8 @@ def _read_numbers(layers: Any, *, num_layers: int) -> list[int]:
     if any(isinstance(number, float | np.floating) for number in numbers):
         raise ConfigError(
             f"layers is {layers!r:.60}, but a list must hold layer numbers; for a weighted sum "
-            "give ScalarMix.from_weights([...]), or for weights before the softmax "
-            f"ScalarMix(num_layers={num_layers}, initial_weights=[...])"
+            "give ScalarMix.from_weights([...]), or for logits "
+            f"ScalarMix(num_layers={num_layers}, initial_logits=[...])"
         )
     checked = [_read_number(number, num_layers=num_layers) for number in numbers]
     if not checked or len(set(checked)) < len(checked):

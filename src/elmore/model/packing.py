@@ -103,19 +103,23 @@ def invert(permutation: Tensor) -> Tensor:
     return inverse
 
 
-def to_padded(flat: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-    """Pad (..., N, D) to (..., B, T, D) with zeros; also return the (B, T) mask."""
+def to_padded(flat: Tensor, lengths: Tensor, *, min_width: int = 0) -> tuple[Tensor, Tensor]:
+    """Pad (..., N, D) to (..., B, T, D) with zeros; also return the (B, T) mask.
+
+    T is the longest sentence, or `min_width` if that is more.
+    """
     longest = int(lengths.max()) if len(lengths) else 0
-    mask = (torch.arange(longest) < lengths[:, None]).to(flat.device)
+    mask = (torch.arange(max(longest, min_width)) < lengths[:, None]).to(flat.device)
     padded = flat.new_zeros((*flat.shape[:-2], *mask.shape, flat.shape[-1]))
     padded[..., mask, :] = flat
     return padded, mask
 
 
-def drop_markers(flat: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+def drop_markers(flat: Tensor, lengths: Tensor, *, min_width: int = 0) -> tuple[Tensor, Tensor]:
     """Drop the sentence markers and pad (..., N, D) to (..., B, T, D); also return the mask."""
     ends = lengths.cumsum(0)
     is_token = torch.ones(flat.shape[-2], dtype=torch.bool)
     is_token[ends - 1] = False
     is_token[ends - lengths] = False
-    return to_padded(flat[..., is_token.to(flat.device), :], lengths - NUM_MARKERS)
+    tokens = flat[..., is_token.to(flat.device), :]
+    return to_padded(tokens, lengths - NUM_MARKERS, min_width=min_width)

@@ -1,5 +1,6 @@
 """Mix the layers of a biLM into one vector per token (Peters et al., 2018, eq. 1)."""
 
+import warnings
 from collections.abc import Sequence
 from math import fsum, isfinite, log
 from typing import Any, Self
@@ -17,29 +18,34 @@ FLOAT32_MAX = torch.finfo(torch.float32).max
 class ScalarMix(nn.Module):
     """`scale * sum(softmax(weights)[k] * layers[k])`; a task learns `weights` and `scale`.
 
-    `initial_weights` are the numbers inside the softmax. For a weighted sum with known weights use
+    `initial_logits` are the numbers inside the softmax. For a weighted sum with known weights use
     `ScalarMix.from_weights`.
     """
 
     def __init__(
         self,
-        *,
-        num_layers: int,
+        *refused: object,
+        num_layers: int = 0,
         normalizes: bool = False,
-        initial_weights: Sequence[float] | None = None,
+        initial_logits: Sequence[float] | None = None,
         trainable: bool = True,
         dropout: float = 0.0,
+        initial_weights: Sequence[float] | None = None,
     ) -> None:
         super().__init__()
-        if initial_weights is not None and len(initial_weights) != num_layers:
-            raise ValueError(
-                f"expected {num_layers} initial weights, one per layer, got {len(initial_weights)}"
+        for given in refused:
+            raise ConfigError(
+                f"ScalarMix got {given!r:.60} without a name; for a weighted sum use "
+                "ScalarMix.from_weights([...]), for a mix to train ScalarMix(num_layers=3)"
             )
-        start = (
-            torch.zeros(num_layers)
-            if initial_weights is None
-            else torch.tensor([float(weight) for weight in initial_weights])
-        )
+        if not isinstance(num_layers, int) or num_layers < 1:
+            raise ConfigError(
+                f"num_layers is {num_layers!r:.60}; give the number of layers to mix, at least 1"
+            )
+        if not isinstance(dropout, int | float) or not 0 <= dropout <= 1:
+            raise ConfigError(f"dropout is {dropout!r:.60}; give a number from 0 to 1")
+        logits = read_logits(initial_logits, initial_weights, num_layers=num_layers)
+        start = torch.zeros(num_layers) if logits is None else torch.tensor(logits)
         self.weights = nn.Parameter(start, requires_grad=trainable)
         self.scale = nn.Parameter(torch.ones(()), requires_grad=trainable)
         self.normalizes = normalizes
@@ -67,7 +73,7 @@ class ScalarMix(nn.Module):
         mix = cls(
             num_layers=len(numbers),
             normalizes=normalizes,
-            initial_weights=[_log_share(number, total=total) for number in numbers],
+            initial_logits=[_log_share(number, total=total) for number in numbers],
             trainable=trainable,
             dropout=dropout,
         )
@@ -108,22 +114,47 @@ class ScalarMix(nn.Module):
         return (layer - mean) / torch.sqrt(variance + 1e-12)
 
 
+def read_logits(logits: Any, old_name: Any, *, num_layers: int) -> list[float] | None:
+    """Return the initial logits of a mix, which may be given under their old name."""
+    if old_name is not None:
+        warnings.warn(
+            "initial_weights= is now called initial_logits=, because softmax is applied to it",
+            FutureWarning,
+            stacklevel=3,
+        )
+        logits = old_name if logits is None else logits
+    if logits is None:
+        return None
+    numbers = _read_numbers(logits)
+    if len(numbers) != num_layers:
+        raise ConfigError(
+            f"initial_logits is {logits!r:.60}; give {num_layers} finite numbers, one per layer"
+        )
+    return numbers
+
+
+def _read_numbers(given: Any) -> list[float]:
+    """Return finite numbers, or none at all if something else was given."""
+    listed = given.tolist() if isinstance(given, Tensor) else given
+    try:
+        numbers = [] if isinstance(listed, str | bytes) else [float(number) for number in listed]
+    except (TypeError, ValueError, OverflowError):
+        return []
+    return numbers if all(map(isfinite, numbers)) else []
+
+
 def _read_weights(weights: Any) -> list[float]:
     """Return the weights as numbers; raise an error if no mix can have them."""
-    listed = weights.tolist() if isinstance(weights, Tensor) else weights
-    try:
-        numbers = [] if isinstance(listed, str | bytes) else [float(weight) for weight in listed]
-    except (TypeError, ValueError, OverflowError):
-        numbers = []
+    numbers = _read_numbers(weights)
     # The scale, their sum, is stored in float32.
-    if not numbers or not all(map(isfinite, numbers)) or abs(fsum(numbers)) > FLOAT32_MAX:
+    if not numbers or abs(fsum(numbers)) > FLOAT32_MAX:
         raise ConfigError(
             f"weights is {weights!r:.60}; give one finite number per layer, such as [0.2, 0.3, 0.5]"
         )
     if min(numbers) < 0 < max(numbers):
         raise ConfigError(
             f"weights is {weights!r:.60}, with numbers of both signs, which a ScalarMix cannot "
-            "have; get all layers with layers() and add them up yourself"
+            'have; get all layers with embed(..., layers="all") and add them up yourself'
         )
     return numbers
 

@@ -121,6 +121,8 @@ def _take_rows(table: Tensor, rows: Tensor) -> Tensor:
     """Return table[rows]."""
     if table.device.type != "cpu":
         return table.index_select(0, rows.to(table.device))
+    if not len(rows):  # an empty numpy array cannot be viewed as another type
+        return table[:0]
     return torch.from_numpy(_as_bytes(table).take(rows.numpy(), axis=0)).view(table.dtype)
 
 

@@ -105,7 +105,7 @@ def test_gradients_are_those_of_the_scalar_mix(docs):
     weights, scale = np.array([0.3, -1.0, 0.5], np.float32), np.array([1.7], np.float32)
     model.set_param("weights", weights)
     model.set_param("scale", scale)
-    mix = elmore.ScalarMix(num_layers=3, initial_weights=weights.tolist())
+    mix = elmore.ScalarMix(num_layers=3, initial_logits=weights.tolist())
     with torch.no_grad():
         mix.scale.fill_(1.7)
     layers = elmore.load(TRAINED_MODEL).embed([*SENTENCES, []], layers="all", output="torch")

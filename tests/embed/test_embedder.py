@@ -1,3 +1,5 @@
+import pickle
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -123,7 +125,7 @@ def test_mixes(model):
     assert np.array_equal(embedder.embed(sentence, layers="top")[0], layers[2])
     assert np.array_equal(embedder.embed(sentence, layers=1)[0], layers[1])
     weights = [0.3, -1.0, 2.0]
-    mix = ScalarMix(num_layers=3, initial_weights=weights)
+    mix = ScalarMix(num_layers=3, initial_logits=weights)
     with torch.no_grad():
         mix.scale.fill_(2.5)
     wanted = reference.scalar_mix(layers, weights=np.array(weights), gamma=2.5)
@@ -131,6 +133,15 @@ def test_mixes(model):
     given = embedder.embed(sentence, layers=ScalarMix.from_weights([0.2, 0.3, 0.5]))[0]
     wanted = np.tensordot([0.2, 0.3, 0.5], layers.astype(np.float64), axes=1)
     np.testing.assert_allclose(given, wanted, atol=1e-6)
+
+
+def test_a_number_in_a_tensor_is_a_layer_number(model):
+    wanted = Embedder(model).embed("a bank", layers=1)
+    for given in (torch.tensor(1), np.array(1), np.int64(1)):
+        assert np.array_equal(Embedder(model).embed("a bank", layers=given), wanted)
+    for given in (torch.tensor(1.0), torch.tensor(9), np.array("x"), torch.tensor(True)):
+        with pytest.raises(ConfigError, match="a layer number from 0 to 2"):
+            Embedder(model).embed("a bank", layers=given)
 
 
 @pytest.mark.parametrize("layers", [[2, 0], (2, 0), np.array([2, 0]), torch.tensor([2, 0]), "2,0"])
@@ -145,7 +156,7 @@ def test_a_list_is_layer_numbers(model, layers):
 
 @pytest.mark.parametrize("layers", [[1.0, 2.0, 3.0], (0.2, 0.3, 0.5), np.ones(3), torch.ones(3)])
 def test_a_list_of_weights_is_refused_with_what_to_write(model, layers):
-    wanted = r"list must hold layer numbers.*ScalarMix\.from_weights.*initial_weights"
+    wanted = r"list must hold layer numbers.*ScalarMix\.from_weights.*initial_logits"
     for use in (
         lambda: Embedder(model, layers=layers),
         lambda: Embedder(model).embed([["a"]], layers=layers),
@@ -163,7 +174,7 @@ def test_a_normalizing_mix_looks_at_one_sentence_at_a_time(model):
 
 
 def test_a_normalizing_mix_is_that_of_the_formula_markers_included(model):
-    layers = ScalarMix(num_layers=3, normalizes=True, initial_weights=[1.0, 0.0, -1.0])
+    layers = ScalarMix(num_layers=3, normalizes=True, initial_logits=[1.0, 0.0, -1.0])
     sentence = ["the", "bank"]
     flat = model.bilm(model.batch([sentence])).layers.detach().numpy()
     weights = np.array([1.0, 0.0, -1.0])
@@ -187,7 +198,7 @@ def test_a_mix_is_named_in_full():
         for mix in (
             ScalarMix(num_layers=2),
             ScalarMix(num_layers=2, normalizes=True),
-            ScalarMix(num_layers=2, initial_weights=[0.0, 1e-7]),
+            ScalarMix(num_layers=2, initial_logits=[0.0, 1e-7]),
             ScalarMix.from_weights([0.0, 1.0]),
         )
     }
@@ -408,6 +419,59 @@ def test_an_embedder_without_an_lm_head_saves_what_it_has(tmp_path):
     assert elmore.load(tmp_path / "memory").model.fingerprint() == embedder.model.fingerprint()
     with pytest.raises(ElmoreError, match="has no softmax"):
         embedder.score("a")
+
+
+@pytest.fixture
+def changed(monkeypatch, tmp_path):
+    """An embedder whose model was changed after loading; torch uses the model's own weights."""
+    monkeypatch.setenv("ELMORE_KERNEL", "torch")
+    embedder = elmore.load(tiny.TRAINED_MODEL)
+    before = embedder.embed("the bank")
+    embedder.score("the bank")  # loads the LM head, before the change
+    with torch.no_grad():
+        for weight in embedder.model.bilm.parameters():
+            weight.mul_(0.5)
+    embedder.clear_cache()
+    assert not np.array_equal(embedder.embed("the bank"), before)
+    return embedder
+
+
+def test_a_changed_model_is_saved_as_it_is_now(changed, tmp_path):
+    changed.save(tmp_path / "copy")
+    copied = elmore.load(tmp_path / "copy")
+    assert np.array_equal(copied.embed("the bank"), changed.embed("the bank"))
+    assert copied.score("the bank") == changed.score("the bank")
+
+
+def test_a_changed_model_scores_and_fills_as_it_is_now(changed):
+    original = elmore.load(tiny.TRAINED_MODEL)
+    assert changed.score("the bank") != original.score("the bank")
+    with torch.no_grad():
+        for weight in changed.model.bilm.parameters():
+            weight.mul_(2)
+    assert changed.score("the bank") == original.score("the bank")
+    assert changed.fill("the ___ .") == original.fill("the ___ .")
+
+
+def test_a_changed_model_survives_being_moved_and_pickled(changed):
+    wanted, score = changed.embed("the bank"), changed.score("the bank")
+    moved = changed.to("cpu")
+    assert np.array_equal(moved.embed("the bank"), wanted)
+    assert moved.score("the bank") == score
+    assert np.array_equal(pickle.loads(pickle.dumps(moved)).embed("the bank"), wanted)
+
+
+def test_an_lm_head_of_another_model_is_refused(tmp_path):
+    shutil.copytree(tiny.TRAINED_MODEL, tmp_path / "model")
+    embedder = elmore.load(tmp_path / "model")
+    other = elmore.LanguageModel.load(tiny.TRAINED_MODEL)
+    with torch.no_grad():
+        other.elmo.bilm.initial_hidden.add_(1)
+    other.save(tmp_path / "model")
+    with pytest.raises(ModelError, match="has changed since this embedder loaded it"):
+        embedder.score("the bank")
+    with pytest.raises(ModelError, match="has changed since this embedder loaded it"):
+        embedder.save(tmp_path / "copy")
 
 
 def test_an_embedder_can_be_moved(model):

@@ -143,9 +143,7 @@ class Embedder:
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what is needed to rebuild the embedder; packed weights and caches are left out."""
-        source = self._source
-        if source is not None and source.fingerprint != self.model.fingerprint():
-            source = None  # the weights were changed after loading
+        source = None if self._is_changed() else self._source
         if source is None and self.model.is_released:
             raise ModelError(
                 "this embedder cannot be pickled, because its model has released its weights; make "
@@ -195,6 +193,10 @@ class Embedder:
         if self.has_own_weights:
             self.model.release_weights()
         self._source = replace(source, fingerprint=self.model.fingerprint())
+
+    def _is_changed(self) -> bool:
+        """Return whether the model's weights were changed after loading."""
+        return self._source is not None and self._source.fingerprint != self.model.fingerprint()
 
     @property
     def num_layers(self) -> int:
@@ -331,7 +333,10 @@ class Embedder:
 
     @property
     def language_model(self) -> "LanguageModel":
-        """The model with its LM head, loaded on first use."""
+        """The model with its LM head, loaded on first use.
+
+        Unless the embedder has packed its weights, both use the same model, changes included.
+        """
         if self._language_model is None:
             from elmore.lm.language_model import read_language_model  # noqa: PLC0415  often not needed
 
@@ -340,21 +345,24 @@ class Embedder:
                 raise ModelError(
                     "a model in memory has no LM head; load one from a folder with elmore.load"
                 )
-            self._language_model = read_language_model(source).to(self.device)
+            loaded = read_language_model(source)
+            source.check_same(loaded.elmo)
+            if not self.model.is_released:
+                loaded = replace(loaded, elmo=self.model)
+            self._language_model = loaded.to(self.device)
         return self._language_model
 
     def save(self, folder: str | Path, *, store: Precision | str = Precision.F32) -> None:
-        """Write a model folder, with the LM head if there is one."""
+        """Write a model folder with the current weights, and with the LM head if there is one."""
         from elmore.lm.language_model import NoSoftmaxError  # noqa: PLC0415
 
+        if self._source is None:
+            self.model.save_pretrained(folder, store=store)
+            return
         try:
             self.language_model.save(folder, store=store)
         except NoSoftmaxError:
             self.load_model().save_pretrained(folder, store=store)
-        except ModelError:
-            if self._source is not None:
-                raise
-            self.model.save_pretrained(folder, store=store)
 
     def load_model(self) -> ElmoModel:
         """Return the model with its weights, loading them again if they were released."""
@@ -370,10 +378,11 @@ class Embedder:
 
     def to(self, device: str | torch.device) -> Self:
         """Move to another device, in place."""
+        is_changed = self._is_changed()
         self.model = move_model(self.load_model(), read_device(device))
         self._freeze()
         self._language_model = None
-        if self._source is not None:
+        if self._source is not None and not is_changed:
             self._release_weights(self._source)
         return self
 

@@ -64,12 +64,16 @@ class ModelSource:
                 f"this embedder was loaded from {self}, but its model cannot be loaded again: "
                 f"{error}"
             ) from error
+        self.check_same(model)
+        return model
+
+    def check_same(self, model: ElmoModel) -> None:
+        """Raise an error unless a model that was loaded again is still the same."""
         if model.fingerprint() != self.fingerprint:
             raise ModelError(
-                f"the model at {self} has changed since this embedder was pickled; load it again "
+                f"the model at {self} has changed since this embedder loaded it; load it again "
                 "with elmore.load, or restore the earlier model"
             )
-        return model
 
 
 def find_source(

@@ -70,10 +70,10 @@ class ElmoEmbeddingLayer(StringLayer):
 
     def call(self, inputs: Any) -> Any:
         """Return the output, or a dict of all of them."""
-        shape = (*find_shape(inputs), self.embedder.num_layers, self.embedder.vector_dim)
-        layers = self.compute(self._embed, inputs, dtype="float32", shape=shape)
-        layers = keras.ops.cast(layers, self.compute_dtype)
-        return self._for_outputs(lambda name: self._choose(name, layers, inputs))
+        shape = (find_shape(inputs)[0], None, self.embedder.num_layers, self.embedder.vector_dim)
+        found = self.compute(self._embed, inputs, dtype="float32", shape=shape)
+        found = keras.ops.cast(found, self.compute_dtype)
+        return self._for_outputs(lambda name: self._choose(name, found[:, 1:], found[:, 0]))
 
     def compute_output_spec(self, inputs: Any) -> Any:
         """Return the shape and the type of the output, or a dict of all of them."""
@@ -131,26 +131,32 @@ class ElmoEmbeddingLayer(StringLayer):
         return {name: make(name) for name in self.output_names}
 
     def _embed(self, sentences: list[list[str]], width: int) -> NDArray[np.float32]:
-        """Return (B, width, L, D), padded with zeros."""
+        """Return (B, 1 + T, L, D): the mean over the tokens, then the tokens, padded with zeros.
+
+        For `default`, there is only the mean.
+        """
+        num_kept = 0 if self.output_name == MEAN else width
         size = (self.embedder.num_layers, self.embedder.vector_dim)
-        padded = np.zeros((len(sentences), width, *size), dtype=np.float32)
+        padded = np.zeros((len(sentences), 1 + num_kept, *size), dtype=np.float32)
         found = self.embedder.embed(sentences, layers="all")
         for row, layers in zip(padded, found, strict=True):
-            row[: layers.shape[1]] = layers.swapaxes(0, 1)
+            num_tokens = layers.shape[1]
+            if num_tokens:
+                row[0] = layers.mean(axis=1)
+            if num_kept:
+                row[1 : 1 + num_tokens] = layers.swapaxes(0, 1)
         return padded
 
-    def _choose(self, name: str, layers: Any, inputs: Any) -> Any:
-        """Return one output of the (B, T, L, D) layers."""
+    def _choose(self, name: str, layers: Any, means: Any) -> Any:
+        """Return one output of the (B, T, L, D) layers or their (B, L, D) means."""
         if name == "word_emb":  # both halves are the same
             return layers[:, :, 0, : self.embedder.vector_dim // 2]
         if name in self.layer_names:
             return layers[:, :, self.layer_names.index(name)]
         shares = keras.ops.softmax(self.layer_weights)
-        mixed = self.scaling * keras.ops.einsum("btld,l->btd", layers, shares)
         if name == MIX:
-            return mixed
-        lengths = keras.ops.sum(keras.ops.cast(self.mask_tokens(inputs), mixed.dtype), axis=1)
-        return keras.ops.sum(mixed, axis=1) / keras.ops.maximum(lengths, 1)[:, None]
+            return self.scaling * keras.ops.einsum("btld,l->btd", layers, shares)
+        return self.scaling * keras.ops.einsum("bld,l->bd", means, shares)
 
 
 def _make_absolute(path: str | Path | None) -> str | None:

@@ -76,6 +76,8 @@ def run_page(
             missing = [label for label in find_labels(block.text) if label not in output]
             assert missing == [], f"{page} shows what the commands do not print: {missing}"
         printed = None
+        if block.language == "toml" and block.title is not None:
+            Path(block.title).write_text(block.text)
         if block.language == "console":
             output = ""
             for arguments in find_commands(block.text):

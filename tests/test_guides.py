@@ -59,8 +59,6 @@ def test_train_your_own(folder, elmore_command):
     (folder / "chinese.txt").write_text("中国 经济 的 发展\n我们 希望 中国 的 发展\n" * 60)
     (folder / "book.txt").write_text("\n".join(["It was late.\nThe bank was closed.\n"] * 20))
     assert len(pages.find_commands((pages.DOCS / "guides" / "pretrain.md").read_text())) >= 12
-    (settings,) = [b for b in pages.find_blocks("guides/pretrain.md") if b.title == "training.toml"]
-    (folder / "training.toml").write_text(settings.text)
     pages.run_page("guides/pretrain.md", elmore_command)
     assert (folder / "run" / "curve.png").stat().st_size > 1000
     assert (folder / "zh-run" / "model" / "softmax.safetensors").exists()

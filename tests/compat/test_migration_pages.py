@@ -38,11 +38,19 @@ def folder(tmp_path, monkeypatch):
         (tmp_path / "texts" / f"{number}.txt").write_text("A bank .\nThe bank\n\n" * 20)
     (tmp_path / "heldout.txt").write_text("A bank .\n")
     (tmp_path / "dumped").mkdir()
+    pages.shorten_epochs(monkeypatch)
+    pages.write_task_data(tmp_path)
+    (tmp_path / "data").mkdir()
+    for name, other in (("train", "train"), ("valid", "testa"), ("test", "testb")):
+        (tmp_path / "conll2003" / f"eng.{other}").rename(tmp_path / "data" / f"{name}.txt")
+    (tmp_path / "elmo").mkdir()
+    for name, path in (("elmo_weights.hdf5", old.weights), ("elmo_options.json", old.options)):
+        (tmp_path / "elmo" / name).write_bytes(Path(path).read_bytes())
     return tmp_path
 
 
 def test_there_is_a_page_for_each_library():
-    assert len(NAMES) == 6
+    assert len(NAMES) == 7
     readme = (ROOT / "README.md").read_text().split("\n## ")[0]  # its first screen
     for name in NAMES:
         assert f"docs/migrate/{name}" in readme
@@ -53,6 +61,7 @@ def test_there_is_a_page_for_each_library():
         "get_elmo_vectors",
         "Batcher",
         "hub.Module",
+        "BiLSTMCRF",
     ):
         assert word in readme
 

@@ -58,7 +58,7 @@ def finetune(
 ) -> None:
     """Fine-tune a model on the text of a domain, and report perplexity before and after.
 
-    The model also learns new words of the domain. A published model has no LM head and gets one.
+    The model also learns new words of the domain. A model without an LM head gets a new one.
     To resume after an interruption, rerun the command.
 
     For example:

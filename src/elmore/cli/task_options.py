@@ -47,8 +47,9 @@ Elmo = Annotated[
         "-m",
         OLD_MODEL_FLAG,
         callback=note_old_model_flag,
-        help="The biLM: model folder, bilm-tf weights (.hdf5), ELMoForManyLangs folder or Hugging "
-        "Face hub id. Default: the English model that comes with elmore.",
+        help="The biLM: model folder, bilm-tf weights (.hdf5) or TensorFlow checkpoint, "
+        "ELMoForManyLangs folder, archive of one of them or Hugging Face hub id. Default: the "
+        "English model that comes with elmore.",
     ),
 ]
 Words = Annotated[

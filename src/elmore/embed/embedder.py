@@ -321,7 +321,7 @@ class Embedder:
         """Return each sentence's log-probability per token, from both directions.
 
         One sentence gives one `SentenceScore`. The model needs its LM head: models trained by
-        elmore have one, published weights do not.
+        elmore and TensorFlow checkpoints have one, HDF5 weights do not.
         """
         parsed, is_single = self._parse_input(sentences, tokenized=False)
         scores = list(self.language_model.score(parsed))

@@ -1,6 +1,6 @@
 """Continue training a model on text of a domain, with the domain's own words added.
 
-Published models have no softmax; for them a new one is trained from scratch.
+Models without a softmax, such as HDF5 weights, get a new one that is trained from scratch.
 """
 
 from collections.abc import Mapping, Sequence

@@ -582,3 +582,15 @@ threading.Thread(target=lambda: (time.sleep(0.3), embedder.embed([["c"]]))).star
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_token_offsets_point_into_the_text():
+    embedder = Embedder(tiny.model())
+    text = "  Don't stop ."
+    offsets = embedder.token_offsets(text)
+    assert [text[start:end] for start, end in offsets] == embedder.tokenize(text)
+
+
+def test_only_a_model_with_an_lm_head_says_that_it_has_one():
+    assert load(tiny.TRAINED_MODEL).has_lm_head
+    assert not Embedder(tiny.model()).has_lm_head

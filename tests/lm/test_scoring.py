@@ -38,6 +38,8 @@ def test_scores_are_those_of_the_formulas_in_the_order_given(monkeypatch):
         assert score.forward_lm == pytest.approx(forward_lm, abs=1e-10)
         assert score.backward_lm == pytest.approx(backward_lm, abs=1e-10)
         assert score.forward_total == pytest.approx(sum(forward_lm))
+        assert score.forward_per_token == score.forward_lm[: len(score.tokens)]
+        assert [score.backward_lm[0], *score.backward_per_token] == score.backward_lm
         assert score.mean_total == pytest.approx((sum(forward_lm) + sum(backward_lm)) / 2)
     assert (found[-1].tokens, found[-1].forward_total) == ([], 0)
 

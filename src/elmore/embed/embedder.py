@@ -29,9 +29,11 @@ from elmore.read.windows import SentenceWindow, WindowedReading
 from elmore.settings import check_range, read_choice
 from elmore.text.inputs import check_sentences
 from elmore.text.language import Language
+from elmore.text.offsets import find_offsets
 from elmore.text.tokens import parse_sentence
 from elmore.weights.elmo_model import ElmoModel
-from elmore.weights.loading import ModelSource, find_source, read_source
+from elmore.weights.loading import ModelSource, find_default, find_source, read_source
+from elmore.weights.softmax_file import has_softmax
 
 if TYPE_CHECKING:
     from elmore.lm.language_model import LanguageModel
@@ -317,6 +319,10 @@ class Embedder:
             return self._parse(text)
         return [self._parse(sentence) for sentence in check_sentences(text)]
 
+    def token_offsets(self, text: str) -> list[tuple[int, int]]:
+        """Return where each token of a string is, so that `text[start:end]` is the token."""
+        return find_offsets(text, self._parse(text))
+
     def score(self, sentences: str | Iterable[Sentence]) -> Any:
         """Return each sentence's log-probability per token, from both directions.
 
@@ -330,6 +336,14 @@ class Embedder:
     def fill(self, sentence: Sentence, *, top: int = 10) -> "list[GapFilling]":
         """Return the words that fit best where the sentence has `___`."""
         return self.language_model.fill(self._parse(sentence), top=top)
+
+    @property
+    def has_lm_head(self) -> bool:
+        """Whether it can score sentences and fill gaps; published weights have no LM head."""
+        if self._source is None:
+            return False
+        folder = find_default() if self._source.is_default else self._source.find()
+        return has_softmax(folder)
 
     @property
     def language_model(self) -> "LanguageModel":

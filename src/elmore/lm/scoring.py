@@ -33,6 +33,16 @@ class SentenceScore:
     backward_lm: list[float]  # n + 1 numbers: <S> w1 .. wn, each given all symbols after it
 
     @property
+    def forward_per_token(self) -> list[float]:
+        """The forward LM's log-probability of each token, without that of the end."""
+        return self.forward_lm[:-1]
+
+    @property
+    def backward_per_token(self) -> list[float]:
+        """The backward LM's log-probability of each token, without that of the beginning."""
+        return self.backward_lm[1:]
+
+    @property
     def forward_total(self) -> float:
         """The forward LM's log-probability of the sentence."""
         return sum(self.forward_lm)

@@ -24,6 +24,7 @@ from elmore.cli.pretrain import pretrain
 from elmore.cli.probe_senses import probe_senses_command
 from elmore.cli.probe_tags import probe_tags_command
 from elmore.cli.score import score
+from elmore.cli.serve import serve
 from elmore.errors import ElmoreError
 
 app = typer.Typer(
@@ -48,6 +49,7 @@ app.command()(score)
 app.command()(fit)
 app.command()(predict)
 app.command()(compare)
+app.command()(serve)
 probe = typer.Typer(
     no_args_is_help=True, help="Measure what each layer of a model knows about tags or word senses."
 )

@@ -27,6 +27,7 @@ EXTRAS = {
     "duckdb": "duckdb",
     "explore": "openTSNE",
     "search": "usearch",
+    "serve": "fastapi",
 }
 
 

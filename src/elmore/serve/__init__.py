@@ -1,0 +1,1 @@
+"""An HTTP server for vectors in context; `elmore serve` starts it."""

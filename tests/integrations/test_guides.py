@@ -18,6 +18,7 @@ NEEDS = {
     "spacy.md": ["spacy"],
     "gensim.md": ["gensim"],
     "tables.md": ["pandas", "polars", "duckdb"],
+    "torch.md": [],
 }
 
 
@@ -35,6 +36,7 @@ def test_every_page_is_run():
 
 @pytest.mark.parametrize("page", NEEDS)
 @pytest.mark.filterwarnings("ignore::DeprecationWarning:spacy")
+@pytest.mark.filterwarnings("ignore:::torch")  # its compiler warns
 # `spacy package` leaves a file open.
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")

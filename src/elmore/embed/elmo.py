@@ -18,6 +18,7 @@ from elmore.config import Precision, StatePolicy
 from elmore.embed.embedder import Embedder
 from elmore.errors import ConfigError, DataError
 from elmore.model.bilm import BiLM, version_of
+from elmore.model.compilation import not_compiled
 from elmore.model.packing import drop_markers, to_padded
 from elmore.model.scalar_mix import ScalarMix, read_logits
 from elmore.model.state import BiLMState, RowMemory
@@ -151,6 +152,7 @@ class Elmo(nn.Module):
             padded = self.projection(padded) * mask.unsqueeze(-1)
         return ElmoOutput(representations=list(padded), mask=mask)
 
+    @not_compiled
     def encode(self, sentences: Batch | Sequence[Sequence[str]] | Tensor) -> tuple[Tensor, Tensor]:
         """Return flat (N, D) context-free vectors, markers included, and the (B,) lengths.
 
@@ -178,6 +180,7 @@ class Elmo(nn.Module):
         with self._gradient():
             return self.bilm.encode(ids)[0]
 
+    @not_compiled
     def contextualize(
         self, tokens: Tensor, lengths: Tensor, *, starts_document: Tensor | None = None
     ) -> Tensor:
@@ -292,6 +295,7 @@ class Elmo(nn.Module):
             cell=torch.where(starts, initial.cell, carried.cell),
         )
 
+    @not_compiled
     def _pad(self, flat: Tensor, lengths: Tensor, width: int) -> tuple[Tensor, Tensor]:
         """Pad to the longest sentence, or to `width` tokens if that is more."""
         if self.keeps_markers:

@@ -71,6 +71,10 @@ class Speller:
         self.alphabet = alphabet
         self.words = words
 
+    def batch(self, sentences: Sequence[Sequence[str]]) -> Batch:
+        """Convert tokenized sentences to a batch on the CPU."""
+        return make_batch(sentences, self)
+
     def spell(self, tokens: Iterable[str], *, with_markers: bool = False) -> TokenIds:
         """Return the ids of `tokens`, preceded by the two markers if `with_markers`."""
         tokens = list(tokens)

@@ -1,0 +1,148 @@
+"""Elmo in training loops: compiled, in mixed precision, saved and loaded, fed by a DataLoader."""
+
+import pickle
+
+import pytest
+import torch
+from torch import nn
+from torch.nn.functional import cross_entropy
+from torch.utils.data import DataLoader
+
+import elmore
+from elmore.integrations.torch import SentenceCollate
+from tests import tiny
+
+SENTENCES = [["A", "bank", "."], ["The", "river"], ["rates"]]
+TAGS = [[0, 1, 2], [0, 1], [1]]
+
+
+class Tagger(nn.Module):
+    def __init__(self, **settings):
+        super().__init__()
+        self.elmo = elmore.Elmo(tiny.model(), dropout=0.0, **settings)
+        self.output = nn.Linear(self.elmo.output_dim, 3)
+
+    def forward(self, sentences):
+        return self.output(self.elmo(sentences).representations[0])
+
+
+def make_tagger(**settings):
+    torch.manual_seed(0)
+    return Tagger(**settings)
+
+
+def step(network, inputs):
+    """Return the loss and every gradient of a training step."""
+    scores = network(inputs).float()
+    labels = nn.utils.rnn.pad_sequence(
+        [torch.tensor(tags) for tags in TAGS], batch_first=True, padding_value=-100
+    )
+    loss = cross_entropy(scores.flatten(0, 1), labels.flatten())
+    loss.backward()
+    return loss.detach(), {
+        name: weight.grad for name, weight in network.named_parameters() if weight.requires_grad
+    }
+
+
+# The compiler itself warns.
+@pytest.mark.filterwarnings("ignore::UserWarning", "ignore::DeprecationWarning")
+@pytest.mark.slow
+@pytest.mark.parametrize("kernel", ["native", "torch"])
+@pytest.mark.parametrize("trains_bilm", [False, True])
+def test_a_compiled_network_trains_like_the_original(monkeypatch, kernel, trains_bilm):
+    if kernel == "torch":
+        monkeypatch.setenv("ELMORE_KERNEL", "torch")
+    original, compiled = make_tagger(trains_bilm=trains_bilm), make_tagger(trains_bilm=trains_bilm)
+    torch.compiler.reset()
+    loss, gradients = step(original, SENTENCES)
+    # aot_eager: all of the compiler but the code generator, which needs minutes.
+    found, found_gradients = step(torch.compile(compiled, backend="aot_eager"), SENTENCES)
+    torch.testing.assert_close(found, loss)
+    assert all(name.removeprefix("_orig_mod.") in gradients for name in found_gradients)
+    for name, gradient in found_gradients.items():
+        torch.testing.assert_close(gradient, gradients[name.removeprefix("_orig_mod.")])
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning", "ignore::DeprecationWarning")
+@pytest.mark.slow
+def test_only_the_bilm_is_left_out_of_the_compiled_graph():
+    torch.compiler.reset()
+    explained = torch._dynamo.explain(make_tagger())(SENTENCES)
+    assert explained.graph_count <= 3
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("trains_bilm", [False, True])
+def test_mixed_precision(dtype, trains_bilm):
+    loss, gradients = step(make_tagger(trains_bilm=trains_bilm), SENTENCES)
+    network = make_tagger(trains_bilm=trains_bilm)
+    with torch.autocast("cpu", dtype=dtype):
+        assert network(SENTENCES).dtype == dtype
+        found, found_gradients = step(network, SENTENCES)
+    torch.testing.assert_close(found, loss, rtol=0.05, atol=0.05)
+    assert found_gradients.keys() == gradients.keys()
+    for name, gradient in found_gradients.items():
+        assert gradient.dtype == torch.float32, name
+        assert torch.isfinite(gradient).all(), name
+
+
+@pytest.mark.parametrize("trains_bilm", [False, True])
+def test_a_state_dict_restores_every_bit(tmp_path, trains_bilm):
+    network = make_tagger(trains_bilm=trains_bilm)
+    optimizer = torch.optim.Adam(network.parameters(), lr=0.1)
+    step(network, SENTENCES)
+    optimizer.step()
+    torch.save(network.state_dict(), tmp_path / "weights.pt")
+    other = Tagger(trains_bilm=trains_bilm)
+    with torch.no_grad():
+        other.elmo.bilm.initial_cell.add_(1)
+    other(SENTENCES)  # fills its cache with vectors of the old weights
+    other.load_state_dict(torch.load(tmp_path / "weights.pt"))
+    assert torch.equal(other.eval()(SENTENCES), network.eval()(SENTENCES))
+
+
+def test_collated_sentences_are_a_batch_with_padded_labels():
+    network = make_tagger()
+    collate = SentenceCollate(network.elmo)
+    examples = list(zip(SENTENCES, TAGS, [0.5, 1.5, 2.5], strict=True))
+    batch, tags, scores = collate(examples)
+    torch.testing.assert_close(network(batch), network(SENTENCES))
+    assert tags.tolist() == [[0, 1, 2], [0, 1, -100], [1, -100, -100]]
+    assert scores.tolist() == [0.5, 1.5, 2.5]
+    torch.testing.assert_close(network(collate(SENTENCES)), network(SENTENCES))
+
+
+def test_a_collate_function_is_pickled_without_the_network():
+    collate = SentenceCollate(make_tagger().elmo)
+    data = pickle.dumps(collate)
+    assert len(data) < 2000
+    assert pickle.loads(data)(SENTENCES).lengths.tolist() == [5, 4, 3]
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # about forking with threads
+@pytest.mark.parametrize("num_workers", [0, 2])
+def test_a_loader_feeds_a_training_loop(num_workers):
+    network = make_tagger()
+    loader = DataLoader(
+        list(zip(SENTENCES, TAGS, strict=True)) * 4,
+        batch_size=3,
+        collate_fn=SentenceCollate(network.elmo),
+        num_workers=num_workers,
+    )
+    optimizer = torch.optim.Adam(network.parameters(), lr=0.03)
+    losses = []
+    for _ in range(20):
+        for batch, tags in loader:
+            loss = cross_entropy(network(batch).flatten(0, 1), tags.flatten())
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            losses.append(loss.item())
+    assert losses[-1] < 0.2 * losses[0]
+
+
+def test_what_cannot_spell_is_refused():
+    for given in (tiny.model(), elmore.Elmo(tiny.model().bilm)):
+        with pytest.raises(elmore.ElmoreError, match="cannot spell tokens"):
+            SentenceCollate(given)

@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from elmore.tasks.kinds.names import list_names
+
 OLD_MODEL_FLAG, OLD_SETTINGS_FLAG = "--elmo", "--config"
 
 
@@ -28,10 +30,7 @@ def _note_old_flag(old: str, new: str) -> None:
 
 TaskName = Annotated[
     str,
-    typer.Argument(
-        help="entities (ner), tags (pos), sentiment, entailment, roles (srl), coreference, "
-        "questions (qa); for your own labels, texts or pairs."
-    ),
+    typer.Argument(help=f"One of {list_names()}. For your own labels: texts or pairs."),
 ]
 Data = Annotated[
     Path | None,

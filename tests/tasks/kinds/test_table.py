@@ -7,6 +7,7 @@ from elmore.tasks.data.columns import TaggedSentence
 from elmore.tasks.fit.model import make_task
 from elmore.tasks.fit.settings import TASK_CONFIGS, load_settings
 from elmore.tasks.kinds.classes import ClassExample
+from elmore.tasks.kinds.names import OTHER_NAMES
 from elmore.tasks.kinds.table import KINDS, find_kind
 
 
@@ -25,10 +26,14 @@ def test_every_task_has_its_settings_and_what_a_task_needs(name):
     task = make_task(settings)
     assert task.name == name
     assert task.main_score
-    for method in ("read", "read_unlabelled", "count_tokens", "find_sentences", "find_labels"):
+    for method in ("read", "read_unlabeled", "count_tokens", "find_sentences", "find_labels"):
         assert callable(getattr(task, method))
     for method in ("build", "prepare", "score", "to_json"):
         assert callable(getattr(task, method))
+
+
+def test_the_names_in_the_help_are_those_of_the_table():
+    assert list(OTHER_NAMES) == list(KINDS)
 
 
 def test_every_file_of_settings_is_of_a_task():

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from elmore.comparison.finding import JUDGEMENTS, describe_finding, describe_need
+from elmore.comparison.finding import JUDGMENTS, describe_finding, describe_need
 from elmore.comparison.page import make_page
 from elmore.comparison.result_files import write_comparison
 from elmore.comparison.sample_efficiency import Need
@@ -82,7 +82,7 @@ def test_what_is_missing_is_said():
 
 
 def test_every_verdict_has_words():
-    assert set(JUDGEMENTS) == set(Verdict)
+    assert set(JUDGMENTS) == set(Verdict)
 
 
 @pytest.mark.parametrize(

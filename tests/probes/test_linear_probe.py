@@ -28,10 +28,10 @@ def label(layer):
     return layer[:, :3].argmax(axis=1)
 
 
-def fit(train_layers, dev_layers, chosen, *, labelled_by=1, settings=SETTINGS, **options):
+def fit(train_layers, dev_layers, chosen, *, labeled_by=1, settings=SETTINGS, **options):
     """Train on some layers of data whose labels depend on one."""
     train, dev = (
-        Examples(layers=[layers[k] for k in chosen], labels=label(layers[labelled_by]))
+        Examples(layers=[layers[k] for k in chosen], labels=label(layers[labeled_by]))
         for layers in (train_layers, dev_layers)
     )
     probe = fit_probe(train, dev, num_tags=3, settings=settings, **options)

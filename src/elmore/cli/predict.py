@@ -78,7 +78,7 @@ def predict(
     from elmore.tasks.fit.folder import load_task_model  # noqa: PLC0415  brings torch
 
     model = load_task_model(task, elmo=elmo, device=device)
-    read = model.task.read if score else model.task.read_unlabelled
+    read = model.task.read if score else model.task.read_unlabeled
     pairs: list[tuple[Any, Any]] = []
     num_tokens, began = 0, time.perf_counter()
     with (

@@ -13,7 +13,7 @@ EXPLANATION = (
     "their own. One in twenty intervals misses the true gain by chance."
 )
 
-JUDGEMENTS = {
+JUDGMENTS = {
     Verdict.GAIN: "significant gain",
     Verdict.LOSS: "significant loss",
     Verdict.UNCLEAR: "not significant",

@@ -6,7 +6,7 @@ from typing import Any
 from elmore.comparison.drawing import Plot
 from elmore.comparison.finding import (
     EXPLANATION,
-    JUDGEMENTS,
+    JUDGMENTS,
     describe_finding,
     describe_need,
     describe_no_need,
@@ -170,7 +170,7 @@ def make_gain_table(cells: list[Cell]) -> Html:
             if gain.paired_mean is None or gain.verdict is Verdict.NEITHER
             else format_mean(gain.paired_mean, gain.paired_deviation),
             format_interval(gain.interval),
-            JUDGEMENTS[gain.verdict],
+            JUDGMENTS[gain.verdict],
         ]
         for cell in cells
         if (gain := cell.gain)

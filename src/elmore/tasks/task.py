@@ -12,7 +12,7 @@ the command line. For a training run, the methods are called in this order:
     prepare, `predict`      for each batch of dev and test examples (without gold labels)
     score                   predictions -> scores; the main score decides when to stop
 
-`predict` in Python and on the command line calls `read_unlabelled` or `parse`, then `to_json`.
+`predict` in Python and on the command line calls `read_unlabeled` or `parse`, then `to_json`.
 
 To add a task:
 
@@ -112,7 +112,7 @@ class Task(Protocol):
         """Yield the training examples: by default those of `read`, but a task may drop or add."""
         return self.read(path)
 
-    def read_unlabelled(self, path: Path) -> Iterator[Any]:
+    def read_unlabeled(self, path: Path) -> Iterator[Any]:
         """Yield examples to predict on; gold labels may be missing and are ignored."""
         return self.read(path)
 

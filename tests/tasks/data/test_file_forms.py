@@ -117,10 +117,10 @@ def test_a_mistake_in_a_file_of_the_right_format_is_reported_with_its_line(tmp_p
 @pytest.mark.parametrize("kind", ["entities", "tags", "sentiment", "texts", "coreference"])
 def test_to_predict_on_text_is_text_and_other_formats_are_refused(tmp_path, kind):
     for text in [*TEXTS, SHORT_LINES]:
-        assert list(make(kind).read_unlabelled(write(tmp_path, text)))
+        assert list(make(kind).read_unlabeled(write(tmp_path, text)))
     for form in (FileForm.JSON_LINES, FileForm.JSON):
         with pytest.raises(DataError, match=f"looks like {form}"):
-            list(make(kind).read_unlabelled(write(tmp_path, FILES[form])))
+            list(make(kind).read_unlabeled(write(tmp_path, FILES[form])))
 
 
 @pytest.mark.parametrize("text", ["", *TEXTS])
@@ -140,5 +140,5 @@ def test_text_has_no_format(tmp_path, text):
         ("squad/dev-v1.1-rebuilt.json.gz", FileForm.JSON),
     ],
 )
-def test_real_data_is_recognised(name, form):
+def test_real_data_is_recognized(name, form):
     assert guess_form(find_data(name)) is form

@@ -3,14 +3,14 @@ import pytest
 from elmore.errors import DataError
 from elmore.tasks.data.pairs import (
     INFERENCE_LABELS,
-    LabelledPair,
-    LabelledText,
+    LabeledPair,
+    LabeledText,
     read_pairs,
     read_texts,
 )
 from tests.tasks.data.places import find_data
 
-PAIR = LabelledPair(premise="A man sleeps.", hypothesis="He rests.", label="entailment")
+PAIR = LabeledPair(premise="A man sleeps.", hypothesis="He rests.", label="entailment")
 
 
 def write(folder, *rows):
@@ -40,8 +40,8 @@ def test_a_first_line_may_name_the_columns(tmp_path, rows):
 def test_texts_have_one_label_each(tmp_path):
     rows = [("label", "text"), ("good", "Well made."), ("bad", "label")]
     wanted = [
-        LabelledText(text="Well made.", label="good"),
-        LabelledText(text="label", label="bad"),
+        LabeledText(text="Well made.", label="good"),
+        LabeledText(text="label", label="bad"),
     ]
     assert list(read_texts(write(tmp_path, *rows))) == wanted
     plain = [(text, label) for label, text in rows[1:]]

@@ -3,7 +3,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elmore.errors import DataError
-from elmore.tasks.data.trees import LabelledSpan, parse_tree, read_trees
+from elmore.tasks.data.trees import LabeledSpan, parse_tree, read_trees
 from tests.tasks.data.places import find_data
 
 LABELS = st.sampled_from("01234")
@@ -38,11 +38,11 @@ def test_a_tree_read_by_hand():
     assert tree.tokens == ("Very", "well", "made")
     assert tree.label == "3"
     assert tree.spans == (
-        LabelledSpan(start=0, end=3, label="3"),
-        LabelledSpan(start=0, end=1, label="2"),
-        LabelledSpan(start=1, end=3, label="4"),
-        LabelledSpan(start=1, end=2, label="2"),
-        LabelledSpan(start=2, end=3, label="3"),
+        LabeledSpan(start=0, end=3, label="3"),
+        LabeledSpan(start=0, end=1, label="2"),
+        LabeledSpan(start=1, end=3, label="4"),
+        LabeledSpan(start=1, end=2, label="2"),
+        LabeledSpan(start=2, end=3, label="3"),
     )
 
 
@@ -74,7 +74,7 @@ def test_depth_is_not_limited_by_recursion():
         ("(3 (2 Very) good)", "the token 'good' has no label of its own"),
         ("(3 Very good)", "the token 'good' has no label"),
         ("(3 Very (2 good))", "a phrase begins next to the token 'Very'"),
-        ("(3 (2 Very) (4))", "a phrase labelled '4' has no token"),
+        ("(3 (2 Very) (4))", "a phrase labeled '4' has no token"),
         ("((2 Very) (4 good))", r"a bracket is followed by '\(' instead"),
         ("(3 ()", r"a bracket is followed by '\)' instead"),
         ("(", "1 of the brackets do not close"),

@@ -45,7 +45,7 @@ def copy(place, tmp_path):
 @pytest.mark.parametrize("run", ["plain", "elmo"])
 def test_loaded_twice_it_predicts_the_same(place, run):
     one, other = (load_task_model(place.folder / run) for _ in range(2))
-    examples = list(one.task.read_unlabelled(place.data / "test.txt"))
+    examples = list(one.task.read_unlabeled(place.data / "test.txt"))
     assert list(one.predict(examples)) == list(other.predict(examples))
     assert not one.network.training
 

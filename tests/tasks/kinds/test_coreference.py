@@ -40,7 +40,7 @@ def test_documents_with_hidden_words_are_left_out(tmp_path):
     assert [document.name for document in TASK.read(path)] == ["a"]
     patient = CoreferenceTask(CoreferenceSettings(max_hidden_share=1.0))
     assert [document.name for document in patient.read(path)] == ["a", "b"]
-    assert [document.name for document in TASK.read_unlabelled(path)] == ["a", "b"]
+    assert [document.name for document in TASK.read_unlabeled(path)] == ["a", "b"]
     # One of many files may have none.
     assert list(TASK.read(write(tmp_path, HIDDEN, "only.conll"))) == []
 
@@ -48,7 +48,7 @@ def test_documents_with_hidden_words_are_left_out(tmp_path):
 @pytest.mark.parametrize("sign", ["#", "# "])
 def test_columns_are_known_by_their_first_line_whatever_the_name(tmp_path, sign):
     path = write(tmp_path, SHOWN.replace("# begin", f"{sign}begin"), "letters.txt")
-    (document,) = TASK.read_unlabelled(path)
+    (document,) = TASK.read_unlabeled(path)
     assert document.tokens == ("Ann", "ran", "she")
 
 
@@ -70,13 +70,13 @@ def test_a_folder_is_read_in_the_order_of_names(tmp_path):
     write(tmp_path, HIDDEN, "aa.conll")
     (tmp_path / "older").mkdir()
     assert [document.name for document in TASK.read(tmp_path)] == ["a.conll", "b.conll"]
-    assert len(list(TASK.read_unlabelled(tmp_path))) == 3
+    assert len(list(TASK.read_unlabeled(tmp_path))) == 3
 
 
 def test_plain_text_has_documents_between_blank_lines(tmp_path):
     path = tmp_path / "letters.txt.gz"
     path.write_bytes(gzip.compress(b"Ann ran. She fell.\nBob saw her.\n\n\nDear Cid,\n"))
-    first, second = TASK.read_unlabelled(path)
+    first, second = TASK.read_unlabeled(path)
     assert (first.name, second.name) == ("letters/1", "letters/2")
     assert [sentence.tokens for sentence in first.sentences] == [
         ("Ann", "ran", "."),
@@ -85,14 +85,14 @@ def test_plain_text_has_documents_between_blank_lines(tmp_path):
     ]
     assert (second.tokens, second.clusters) == (("Dear", "Cid", ","), ())
     with pytest.raises(DataError, match=r"empty\.txt has no text"):
-        list(TASK.read_unlabelled(write(tmp_path, "\n\n", "empty.txt")))
+        list(TASK.read_unlabeled(write(tmp_path, "\n\n", "empty.txt")))
 
 
 @pytest.mark.parametrize("name", ["a.conll", "a.v4_gold_conll", "a.CONLL.gz"])
 def test_names_with_conll_have_columns(tmp_path, name):
     path = tmp_path / name
     path.write_bytes(gzip.compress(SHOWN.encode()) if ".gz" in name else SHOWN.encode())
-    (document,) = TASK.read_unlabelled(path)
+    (document,) = TASK.read_unlabeled(path)
     assert document.tokens == ("Ann", "ran", "she")
 
 
@@ -100,7 +100,7 @@ def test_clusters_are_not_looked_at_in_what_to_predict_on(tmp_path):
     path = write(tmp_path, SHOWN.replace("(1)", "(1-person-new"))
     with pytest.raises(DataError, match=r"text\.conll, line 2"):
         list(TASK.read(path))
-    (document,) = TASK.read_unlabelled(path)
+    (document,) = TASK.read_unlabeled(path)
     assert (document.tokens, document.clusters) == (("Ann", "ran", "she"), ())
 
 
@@ -122,7 +122,7 @@ def test_a_batch_has_one_document():
 
 
 def test_a_document_goes_all_the_way(tmp_path):
-    (document,) = TASK.read_unlabelled(write(tmp_path, "Ann ran. She fell.", "text.txt"))
+    (document,) = TASK.read_unlabeled(write(tmp_path, "Ann ran. She fell.", "text.txt"))
     (sentences,) = TASK.find_sentences([document])
     assert TASK.count_tokens(document) == 6
     labels = TASK.find_labels([TALK])

@@ -59,7 +59,7 @@ def test_only_pairs_have_labels_of_any_name(tmp_path):
     ],
 )
 def test_to_predict_labels_may_be_there_or_not(tmp_path, task, text):
-    examples = list(task.read_unlabelled(write(tmp_path, text)))
+    examples = list(task.read_unlabeled(write(tmp_path, text)))
     assert [each.texts for each in examples] == [
         ("A man's asleep.", "He dreams."),
         ("A man's asleep.", "He sleeps."),
@@ -69,7 +69,7 @@ def test_to_predict_labels_may_be_there_or_not(tmp_path, task, text):
 
 def test_only_the_first_line_names_columns(tmp_path):
     path = write(tmp_path, "A\tB\nPremise\tHypothesis\n")
-    texts = [each.texts for each in EntailmentTask(TextSettings()).read_unlabelled(path)]
+    texts = [each.texts for each in EntailmentTask(TextSettings()).read_unlabeled(path)]
     assert texts == [("A", "B"), ("Premise", "Hypothesis")]
 
 
@@ -77,14 +77,14 @@ def test_lines_that_are_no_pairs_are_reported(tmp_path):
     for line in ("A", "A\tB\tC", "A\t "):
         with pytest.raises(DataError, match=r"pairs\.tsv, line 3: expected .* (got \d|is empty)"):
             list(
-                EntailmentTask(TextSettings()).read_unlabelled(write(tmp_path, f"A\tB\n\n{line}\n"))
+                EntailmentTask(TextSettings()).read_unlabeled(write(tmp_path, f"A\tB\n\n{line}\n"))
             )
     for text in ("", "One text only.\n"):
         with pytest.raises(DataError, match=r"pairs\.tsv"):
-            list(EntailmentTask(TextSettings()).read_unlabelled(write(tmp_path, text)))
+            list(EntailmentTask(TextSettings()).read_unlabeled(write(tmp_path, text)))
     with pytest.raises(DataError, match=r"pairs\.tsv has no pairs"):
         list(
-            EntailmentTask(TextSettings()).read_unlabelled(write(tmp_path, "premise\thypothesis\n"))
+            EntailmentTask(TextSettings()).read_unlabeled(write(tmp_path, "premise\thypothesis\n"))
         )
 
 
@@ -116,7 +116,7 @@ def test_the_network_has_the_settings_and_json_the_pair(tmp_path, task):
     network = task.build(make_input(), labels=("yes", "no"))
     assert isinstance(network, ESIM)
     assert (network.narrow.out_features, network.token_dropout.rate) == (3, 0.2)
-    (example,) = task.read_unlabelled(write(tmp_path, "A man's asleep.\tHe sleeps.\n"))
+    (example,) = task.read_unlabeled(write(tmp_path, "A man's asleep.\tHe sleeps.\n"))
     assert task.to_json(example, {"yes": 0.75, "no": 0.25}) == {
         "premise": "A man's asleep.",
         "hypothesis": "He sleeps.",

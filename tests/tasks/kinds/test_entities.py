@@ -175,15 +175,15 @@ def test_sentences_to_predict_on_are_read_as_the_settings_say(tmp_path):
         ({"text_form": "tokenized"}, "EU x\n", ["EU", "x"]),
         ({"text_form": "raw"}, "It's x\n", ["It", "'s", "x"]),
     ):
-        (example,) = make_task(**settings).read_unlabelled(write(tmp_path, text))
+        (example,) = make_task(**settings).read_unlabeled(write(tmp_path, text))
         assert example == TaggedSentence(tokens=wanted, tags=[])
 
 
 def test_sentences_to_predict_on_are_split_by_the_rules_of_their_language(tmp_path):
     pytest.importorskip("rjieba", reason="needs elmore[chinese]")
     path = write(tmp_path, "他来。她走。")
-    assert len(list(make_task(language="zh").read_unlabelled(path))) == 2
-    assert len(list(make_task(language="en").read_unlabelled(path))) == 1
+    assert len(list(make_task(language="zh").read_unlabeled(path))) == 2
+    assert len(list(make_task(language="en").read_unlabeled(path))) == 1
 
 
 @pytest.mark.parametrize(
@@ -303,5 +303,5 @@ def test_real_data_comes_back_as_it_was_except_for_errors(name, settings, labels
         num_changed += network.write(numbers) != example.tags
     assert num_changed == num_slips  # tags that IOB2 does not allow
     # Read without their tags, the sentences are the same.
-    untagged = list(task.read_unlabelled(find_data(name)))
+    untagged = list(task.read_unlabeled(find_data(name)))
     assert [each.tokens for each in untagged] == [each.tokens for each in examples]

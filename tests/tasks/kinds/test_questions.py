@@ -113,7 +113,7 @@ def test_answers_that_are_not_where_the_file_says_are_reported(tmp_path):
 def test_questions_are_cut_always(tmp_path):
     task, examples = read(tmp_path, max_question_tokens=2)
     assert [example.tokens for example in examples][1] == ("What", "did")
-    assert [each.tokens for each in task.read_unlabelled(write(tmp_path))][1] == ("What", "did")
+    assert [each.tokens for each in task.read_unlabeled(write(tmp_path))][1] == ("What", "did")
 
 
 def test_gold_is_first_and_last_tokens_and_hidden_if_not_wanted(tmp_path):
@@ -175,14 +175,14 @@ def test_scores_and_the_official_file_agree(tmp_path):
 def test_questions_without_answers_are_read_but_not_scored(tmp_path):
     task = QuestionTask(QuestionSettings())
     bare = [{key: question[key] for key in ("id", "question")} for question in QUESTIONS]
-    labelled = list(task.read(write(tmp_path)))
-    unlabelled = list(task.read_unlabelled(write(tmp_path, bare)))
-    assert task.find_sentences(unlabelled) == task.find_sentences(labelled)
-    assert {(example.answers, example.spans) for example in unlabelled} == {((), ())}
-    assert task.to_json(unlabelled[0], find(1, 2))["answer"] == "Bell"
-    assert task.prepare(unlabelled, with_gold=True).shape == (4, 1, 2)
+    labeled = list(task.read(write(tmp_path)))
+    unlabeled = list(task.read_unlabeled(write(tmp_path, bare)))
+    assert task.find_sentences(unlabeled) == task.find_sentences(labeled)
+    assert {(example.answers, example.spans) for example in unlabeled} == {((), ())}
+    assert task.to_json(unlabeled[0], find(1, 2))["answer"] == "Bell"
+    assert task.prepare(unlabeled, with_gold=True).shape == (4, 1, 2)
     with pytest.raises(DataError, match="question 'q1' has no gold answer"):
-        task.score(unlabelled[:1], [find(1, 2)])
+        task.score(unlabeled[:1], [find(1, 2)])
     with pytest.raises(DataError, match="question q1: expected a list under 'answers'"):
         list(task.read(write(tmp_path, bare)))
 

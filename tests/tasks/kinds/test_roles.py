@@ -61,7 +61,7 @@ def test_both_formats_give_an_example_a_predicate(tmp_path):
 
 def test_to_predict_on_only_predicates_are_wanted(tmp_path):
     path = write(tmp_path, json.dumps({"words": TOKENS, "frames": [{"pred": 1}, {"pred": 2}]}))
-    examples = list(TASK.read_unlabelled(path))
+    examples = list(TASK.read_unlabeled(path))
     assert [(each.tokens, each.predicate) for each in examples] == [(TOKENS, 1), (TOKENS, 2)]
     assert {each.tags for each in examples} == {()}
     with pytest.raises(DataError, match="line 1: expected"):
@@ -224,7 +224,7 @@ def test_the_web_treebank_scores_itself_whole():
         number for role, number in roles.items() if role != "V" and not role.startswith("C-")
     )
     assert sum(len(read_arguments(example.tags)) for example in examples) == num_whole
-    unlabelled = TASK.read_unlabelled(path)
-    assert [(one.tokens, one.predicate) for one in unlabelled] == [
+    unlabeled = TASK.read_unlabeled(path)
+    assert [(one.tokens, one.predicate) for one in unlabeled] == [
         (one.tokens, one.predicate) for one in examples
     ]

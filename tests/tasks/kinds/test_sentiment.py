@@ -72,20 +72,20 @@ def test_labels_go_from_negative_to_positive(tmp_path):
 
 def test_to_predict_trees_or_text_will_do(tmp_path):
     task = SentimentTask(SentimentSettings(classes=2))
-    trees = list(task.read_unlabelled(write(tmp_path, GOOD, NEUTRAL)))
+    trees = list(task.read_unlabeled(write(tmp_path, GOOD, NEUTRAL)))
     assert [each.sentences[0] for each in trees] == [
         ("It", "'s", "very", "good", "("),
         ("It", "fails"),
     ]
     assert {each.label for each in trees} == {None}
     lines = ["(2 of them) isn't bad.", "", GOOD]
-    first, second = task.read_unlabelled(write(tmp_path, *lines))
+    first, second = task.read_unlabeled(write(tmp_path, *lines))
     assert first.texts == ("(2 of them) isn't bad.",)
     assert first.sentences[0][-4:] == ("is", "n't", "bad", ".")
     assert second.texts == (GOOD,)
-    (one,) = task.read_unlabelled(write(tmp_path, BAD))
+    (one,) = task.read_unlabeled(write(tmp_path, BAD))
     assert one.texts == ("Awful",)
-    (row,) = task.read_unlabelled(write(tmp_path, "Not bad.\tpositive"))
+    (row,) = task.read_unlabeled(write(tmp_path, "Not bad.\tpositive"))
     assert row.texts == ("Not bad.",)
 
 
@@ -94,9 +94,9 @@ def test_what_cannot_be_read_is_reported(tmp_path):
     with pytest.raises(DataError, match=r"has only neutral sentences; set task\.classes=5"):
         list(task.read(write(tmp_path, NEUTRAL)))
     with pytest.raises(DataError, match=r"text\.txt, line 2: "):
-        list(task.read_unlabelled(write(tmp_path, GOOD, "(3 (2 Very)")))
+        list(task.read_unlabeled(write(tmp_path, GOOD, "(3 (2 Very)")))
     with pytest.raises(DataError, match="has no texts; give one text per line"):
-        list(task.read_unlabelled(write(tmp_path, "")))
+        list(task.read_unlabeled(write(tmp_path, "")))
 
 
 @pytest.mark.parametrize(

@@ -43,17 +43,17 @@ def test_words_to_predict_on_need_no_tags(tmp_path):
     path = write(tmp_path, WORD.format(1, "EU", "_", "_"), "a.conllu")
     with pytest.raises(DataError, match="has no upos"):
         list(task.read(path))
-    assert [example.tokens for example in task.read_unlabelled(path)] == [["EU"]]
+    assert [example.tokens for example in task.read_unlabeled(path)] == [["EU"]]
     raw = write(tmp_path, "EU said no.\n")
-    assert [example.tokens for example in task.read_unlabelled(raw)] == [["EU", "said", "no", "."]]
+    assert [example.tokens for example in task.read_unlabeled(raw)] == [["EU", "said", "no", "."]]
 
 
 def test_the_form_and_language_of_words_to_predict_on_can_be_set(tmp_path):
     path = write(tmp_path, "It's x\n")
-    (example,) = make_task(text_form="tokenized").read_unlabelled(path)
+    (example,) = make_task(text_form="tokenized").read_unlabeled(path)
     assert example.tokens == ["It's", "x"]
     pytest.importorskip("rjieba", reason="needs elmore[chinese]")
-    chinese = make_task(language="zh").read_unlabelled(write(tmp_path, "他来。她走。"))
+    chinese = make_task(language="zh").read_unlabeled(write(tmp_path, "他来。她走。"))
     assert len(list(chinese)) == 2
 
 
@@ -148,5 +148,5 @@ def test_a_real_treebank_has_its_tags():
     task = make_task()
     examples = list(task.read(find_data("ud_ewt/en_ewt-ud-dev.conllu")))
     assert len(task.find_labels(examples)) == 17
-    untagged = list(task.read_unlabelled(find_data("ud_ewt/en_ewt-ud-dev.conllu")))
+    untagged = list(task.read_unlabeled(find_data("ud_ewt/en_ewt-ud-dev.conllu")))
     assert [each.tokens for each in untagged] == [each.tokens for each in examples]

@@ -36,31 +36,31 @@ def test_names_that_are_not_known_are_no_example(tmp_path):
 
 def test_to_predict_a_text_a_line_will_do(tmp_path):
     task = TextTask(TextSettings())
-    plain = task.read_unlabelled(write(tmp_path, "\n It's a goal! \n\nOverruled\n"))
-    table = task.read_unlabelled(write(tmp_path, "It's a goal!\tsport\nOverruled\tlaw\n"))
+    plain = task.read_unlabeled(write(tmp_path, "\n It's a goal! \n\nOverruled\n"))
+    table = task.read_unlabeled(write(tmp_path, "It's a goal!\tsport\nOverruled\tlaw\n"))
     plain, table = list(plain), list(table)
     assert plain == table
     with pytest.raises(DataError, match=r"line 1: this line names columns, .* label / gold_label"):
         list(task.read(write(tmp_path, "index\tsentence\n0\tIt's a goal!\n")))
     named = "index\tsentence\n0\tIt's a goal!\n1\tOverruled\n"
-    assert list(task.read_unlabelled(write(tmp_path, named))) == table
+    assert list(task.read_unlabeled(write(tmp_path, named))) == table
     labels = "Do come in\tsentence\nIs it late?\tquestion\n"
-    examples = task.read_unlabelled(write(tmp_path, labels))
+    examples = task.read_unlabeled(write(tmp_path, labels))
     assert [each.texts for each in examples] == [("Do come in",), ("Is it late?",)]
     with pytest.raises(DataError, match=r"line 1: 'Text noun' may be column names or an ex"):
-        list(task.read_unlabelled(write(tmp_path, "Text\tnoun\nrun\tverb\n")))
+        list(task.read_unlabeled(write(tmp_path, "Text\tnoun\nrun\tverb\n")))
     blank = "text\tlabel\nIt's a goal!\t\nOverruled\t\n"
-    assert list(task.read_unlabelled(write(tmp_path, blank))) == table
+    assert list(task.read_unlabeled(write(tmp_path, blank))) == table
     with pytest.raises(
         DataError, match=r"line 1: expected 2 columns .* or name the columns in a first"
     ):
-        list(task.read_unlabelled(write(tmp_path, "1\tIt's a goal!\tsport\n")))
+        list(task.read_unlabeled(write(tmp_path, "1\tIt's a goal!\tsport\n")))
     assert [(each.texts, each.label) for each in plain] == [
         (("It's a goal!",), None),
         (("Overruled",), None),
     ]
     with pytest.raises(DataError, match="has no texts; give one text per line"):
-        list(task.read_unlabelled(write(tmp_path, " \n")))
+        list(task.read_unlabeled(write(tmp_path, " \n")))
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_chinese_is_split_by_its_own_rules(tmp_path):
     pytest.importorskip("rjieba")
     settings = TextSettings(language="zh")
     assert settings.language is Language.ZH
-    (example,) = TextTask(settings).read_unlabelled(write(tmp_path, "我们喜欢音乐。\n"))
+    (example,) = TextTask(settings).read_unlabeled(write(tmp_path, "我们喜欢音乐。\n"))
     assert example.sentences == (("我们", "喜欢", "音乐", "。"),)
 
 
@@ -91,7 +91,7 @@ def test_the_network_has_the_settings_and_json_the_text(tmp_path):
     network = task.build(make_input(), labels=("law", "sport"))
     assert isinstance(network, BiattentiveClassifier)
     assert (network.narrow.out_features, network.token_dropout.rate) == (3, 0.2)
-    (example,) = task.read_unlabelled(write(tmp_path, "It's a goal!\n"))
+    (example,) = task.read_unlabeled(write(tmp_path, "It's a goal!\n"))
     assert task.to_json(example, {"law": 0.25, "sport": 0.75}) == {
         "text": "It's a goal!",
         "label": "sport",

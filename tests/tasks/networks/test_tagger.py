@@ -92,11 +92,11 @@ def test_no_half_a_span_is_predicted(uses_crf):
 
 def test_gold_is_not_looked_at_when_predicting():
     network = make_tagger()
-    unlabelled = make_batch(SENTENCES, None)
+    unlabeled = make_batch(SENTENCES, None)
     other = make_case(tags=[["O"] * 4, ["O"], ["O"] * 3])
-    assert network.predict(unlabelled) == network.predict(make_case()) == network.predict(other)
+    assert network.predict(unlabeled) == network.predict(make_case()) == network.predict(other)
     with pytest.raises(ValueError, match="without gold tags"):
-        network.loss(unlabelled)
+        network.loss(unlabeled)
 
 
 @pytest.mark.parametrize("uses_crf", [True, False])

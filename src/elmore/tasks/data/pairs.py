@@ -28,7 +28,7 @@ HYPOTHESIS_NAMES = ("hypothesis", "sentence2", "text2", "text_b")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class LabelledText:
+class LabeledText:
     """A text to classify."""
 
     text: str
@@ -36,7 +36,7 @@ class LabelledText:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class LabelledPair:
+class LabeledPair:
     """Two texts and the label of the pair."""
 
     premise: str
@@ -44,22 +44,22 @@ class LabelledPair:
     label: str
 
 
-def read_texts(path: Path, *, labels: Collection[str] | None = None) -> Iterator[LabelledText]:
+def read_texts(path: Path, *, labels: Collection[str] | None = None) -> Iterator[LabeledText]:
     """Read one labeled text per line; `labels` are the allowed ones, if given."""
     examples = (
-        LabelledText(text=text, label=label)
+        LabeledText(text=text, label=label)
         for text, label in _read_rows(path, names=(_TEXT, _LABEL), labels=labels)
     )
     complaint = f"{path} has no texts; give one text with a label per line"
     return refuse_none(examples, complaint=complaint)
 
 
-def read_pairs(path: Path, *, labels: Collection[str] | None = None) -> Iterator[LabelledPair]:
+def read_pairs(path: Path, *, labels: Collection[str] | None = None) -> Iterator[LabeledPair]:
     """Read one labeled pair of texts per line; pairs with the label '-' are skipped."""
     known = None if labels is None else (*labels, NO_LABEL)
     rows = _read_rows(path, names=(PREMISE_NAMES, HYPOTHESIS_NAMES, _LABEL), labels=known)
     examples = (
-        LabelledPair(premise=premise, hypothesis=hypothesis, label=label)
+        LabeledPair(premise=premise, hypothesis=hypothesis, label=label)
         for premise, hypothesis, label in rows
         if label != NO_LABEL
     )

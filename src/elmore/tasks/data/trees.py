@@ -20,7 +20,7 @@ _ESCAPE = re.compile(r"\\([/*])")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class LabelledSpan:
+class LabeledSpan:
     """A phrase, tokens[start:end], and its label."""
 
     start: int
@@ -29,11 +29,11 @@ class LabelledSpan:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class LabelledTree:
+class LabeledTree:
     """A sentence and its phrases, from the whole sentence down."""
 
     tokens: tuple[str, ...]
-    spans: tuple[LabelledSpan, ...]
+    spans: tuple[LabeledSpan, ...]
 
     @property
     def label(self) -> str:
@@ -43,7 +43,7 @@ class LabelledTree:
 
 def read_trees(
     path: Path, *, labels: Collection[str] | None = SENTIMENT_LABELS
-) -> Iterator[LabelledTree]:
+) -> Iterator[LabeledTree]:
     """Read one tree per line, such as (3 (2 Very) (4 good)); `labels` are the allowed ones."""
     trees = (
         parse_tree(line, where=f"{path}, line {number}", labels=labels)
@@ -56,7 +56,7 @@ def read_trees(
 
 def parse_tree(
     text: str, *, where: str, labels: Collection[str] | None = SENTIMENT_LABELS
-) -> LabelledTree:
+) -> LabeledTree:
     """Read one tree; `where` is its position for error messages."""
     builder = _TreeBuilder(labels)
     try:
@@ -84,7 +84,7 @@ class _TreeBuilder:
     def __init__(self, labels: Collection[str] | None) -> None:
         self.labels = labels
         self.tokens: list[str] = []
-        self.spans: list[LabelledSpan | None] = []  # None until the phrase ends
+        self.spans: list[LabeledSpan | None] = []  # None until the phrase ends
         self.open: list[_Phrase] = []
         self.needs_label = False
 
@@ -104,11 +104,11 @@ class _TreeBuilder:
         else:
             self._add_token(piece)
 
-    def build(self) -> LabelledTree:
+    def build(self) -> LabeledTree:
         if self.open or self.needs_label:
             raise ValueError(f"{len(self.open) + self.needs_label} of the brackets do not close")
         spans = tuple(span for span in self.spans if span is not None)
-        return LabelledTree(tokens=tuple(self.tokens), spans=spans)
+        return LabeledTree(tokens=tuple(self.tokens), spans=spans)
 
     def _begin(self, label: str) -> None:
         if label in "()":
@@ -122,8 +122,8 @@ class _TreeBuilder:
     def _end(self) -> None:
         phrase = self.open.pop()
         if phrase.start == len(self.tokens):
-            raise ValueError(f"a phrase labelled {phrase.label!r} has no token")
-        self.spans[phrase.index] = LabelledSpan(
+            raise ValueError(f"a phrase labeled {phrase.label!r} has no token")
+        self.spans[phrase.index] = LabeledSpan(
             start=phrase.start, end=len(self.tokens), label=phrase.label
         )
 

@@ -114,7 +114,7 @@ class TaskModel:
 
     def read(self, path: str | Path) -> Iterator[Any]:
         """Yield the examples of a text file or of a data file, ignoring its labels."""
-        return self.task.read_unlabelled(Path(path))
+        return self.task.read_unlabeled(Path(path))
 
     def __repr__(self) -> str:
         where = self.settings.elmo.where
@@ -124,8 +124,8 @@ class TaskModel:
         self, examples: Iterable[Any], *, on_done: Callable[[int], None] = lambda _number: None
     ) -> Scores:
         """Return the official scores of predictions on examples with gold labels."""
-        labelled = map(self._refuse_plain, check_iterable(examples))
-        pairs = list(self._predict(labelled, on_done))
+        labeled = map(self._refuse_plain, check_iterable(examples))
+        pairs = list(self._predict(labeled, on_done))
         return self.task.score([example for example, _ in pairs], [found for _, found in pairs])
 
     def _refuse_plain(self, example: Any) -> Any:

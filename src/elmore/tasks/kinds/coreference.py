@@ -91,7 +91,7 @@ class CoreferenceTask(Task):
         return (document for document in documents if document.hidden_share <= most)
 
     @reads(*FORMS, expected=f"text, or {EXPECTED}", takes_text=True)
-    def read_unlabelled(self, path: Path) -> Iterator[ClusteredDocument]:
+    def read_unlabeled(self, path: Path) -> Iterator[ClusteredDocument]:
         """Yield documents to predict on, from the same formats or plain text."""
         for file in _list_files(path):
             if _has_columns(file):

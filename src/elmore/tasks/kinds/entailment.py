@@ -30,7 +30,7 @@ class PairTask(ClassTask):
             yield self.split(row.premise, row.hypothesis, label=row.label)
 
     @reads(FileForm.TABLE, expected=EXPECTED)
-    def read_unlabelled(self, path: Path) -> Iterator[ClassExample]:
+    def read_unlabeled(self, path: Path) -> Iterator[ClassExample]:
         """Yield the pairs of a table with or without labels, which are ignored."""
         for texts in read_bare_pairs(path):
             yield self.split(*texts)

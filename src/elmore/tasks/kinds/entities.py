@@ -85,7 +85,7 @@ class EntityTask(TagTask):
         )
 
     @reads(*FORMS, FileForm.CONLLU, expected=f"text, or {EXPECTED}", takes_text=True)
-    def read_unlabelled(self, path: Path) -> Iterator[TaggedSentence]:
+    def read_unlabeled(self, path: Path) -> Iterator[TaggedSentence]:
         """Yield the sentences of a text or of columns, without tags."""
         return read_untagged(
             path,

@@ -110,7 +110,7 @@ class QuestionTask(Task):
         return self._make_examples(read_paragraphs(path))
 
     @reads(FileForm.JSON, expected=EXPECTED)
-    def read_unlabelled(self, path: Path) -> Iterator[QuestionExample]:
+    def read_unlabeled(self, path: Path) -> Iterator[QuestionExample]:
         """Yield the questions of a file in the same format, with or without answers."""
         return self._make_examples(read_paragraphs(path, needs_answers=False))
 

@@ -67,7 +67,7 @@ class RoleTask(Task):
         return read_roles(path)
 
     @reads(*FORMS, expected=EXPECTED)
-    def read_unlabelled(self, path: Path) -> Iterator[RoleExample]:
+    def read_unlabeled(self, path: Path) -> Iterator[RoleExample]:
         """Yield one example per predicate; arguments are optional and ignored."""
         return read_predicates(path)
 

@@ -14,7 +14,7 @@ from elmore.errors import ConfigError
 from elmore.settings import check_range, read_choice
 from elmore.tasks.data.file_forms import TREE, FileForm, reads
 from elmore.tasks.data.lines import read_lines, refuse_none
-from elmore.tasks.data.trees import SENTIMENT_LABELS, LabelledTree, read_trees
+from elmore.tasks.data.trees import SENTIMENT_LABELS, LabeledTree, read_trees
 from elmore.tasks.kinds.classes import ClassExample, ClassSettings, split_texts
 from elmore.tasks.kinds.texts import TextTask, read_plain_or_table
 from elmore.tasks.task import Labels
@@ -80,7 +80,7 @@ class SentimentTask(TextTask):
         return self._read(path, phrases=self.settings.phrases)
 
     @reads(FileForm.TREES, FileForm.TABLE, expected=f"text, or {EXPECTED}", takes_text=True)
-    def read_unlabelled(self, path: Path) -> Iterator[ClassExample]:
+    def read_unlabeled(self, path: Path) -> Iterator[ClassExample]:
         """Yield the sentences of trees, ignoring labels, or of text with one per line."""
         first = next((line for _, line in read_lines(path) if line.strip()), "")
         if TREE.match(first):
@@ -101,7 +101,7 @@ class SentimentTask(TextTask):
         complaint = f"{path} has only neutral sentences; set task.classes=5 to learn from them"
         return refuse_none(examples, complaint=complaint)
 
-    def _read_tree(self, tree: LabelledTree, *, phrases: Phrases) -> Iterator[ClassExample]:
+    def _read_tree(self, tree: LabeledTree, *, phrases: Phrases) -> Iterator[ClassExample]:
         whole, *parts = tree.spans
         if label := self._names[whole.label]:
             yield _make_example(tree.tokens, label=label)

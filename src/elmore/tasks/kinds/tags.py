@@ -93,7 +93,7 @@ class TagTask(Task):
         return read_columns(path, column=column, has_spans=self.settings.scores_spans)
 
     @reads(*FORMS, expected=f"text, or {EXPECTED}", takes_text=True)
-    def read_unlabelled(self, path: Path) -> Iterator[TaggedSentence]:
+    def read_unlabeled(self, path: Path) -> Iterator[TaggedSentence]:
         """Yield the sentences of a text or of columns, without tags."""
         settings = self.settings
         return read_untagged(path, form=settings.text_form, language=settings.language)

@@ -29,7 +29,7 @@ class TextTask(ClassTask):
             yield self.split(row.text, label=row.label)
 
     @reads(FileForm.TABLE, expected=f"a text per line, or {EXPECTED}", takes_text=True)
-    def read_unlabelled(self, path: Path) -> Iterator[ClassExample]:
+    def read_unlabeled(self, path: Path) -> Iterator[ClassExample]:
         """Yield one text per line, or the texts of a table if the first line has tabs."""
         for text in read_plain_or_table(path):
             yield self.split(text)

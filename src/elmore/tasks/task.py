@@ -124,6 +124,11 @@ class Task(Protocol):
         """Return the gold labels of an example; empty if the task does not predict labels."""
         return ()
 
+    @property
+    def predicts_labels(self) -> bool:
+        """Whether the task predicts labels."""
+        return type(self).list_labels is not Task.list_labels
+
     def find_labels(self, examples: Iterable[Any]) -> Labels:
         """Return all labels in a fixed order; empty if the task does not predict labels."""
         return tuple(sorted({label for example in examples for label in self.list_labels(example)}))

@@ -140,6 +140,13 @@ def test_a_label_that_comes_twice_is_refused(copy):
         load_task_model(copy)
 
 
+def test_a_list_without_labels_is_refused_in_plain_words(copy):
+    change_settings(copy, lambda content: content.update(labels=[]))
+    with pytest.raises(ModelError, match=r"it has no labels.*train it again") as caught:
+        load_task_model(copy)
+    assert "index" not in str(caught.value)
+
+
 def test_weights_that_are_not_numbers_are_refused(copy):
     weights = load_file(copy / "weights.safetensors")
     name, weight = next(iter(weights.items()))

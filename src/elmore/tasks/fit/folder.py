@@ -23,12 +23,12 @@ from elmore.files.untrusted import read_json
 from elmore.jobs.checkpoint import load_into, save_tensors
 from elmore.jobs.device import read_device
 from elmore.settings import check_range
-from elmore.tasks.fit.model import TaskModel, find_shapes
+from elmore.tasks.fit.model import TaskModel, find_shapes, make_task
 from elmore.tasks.fit.settings import ElmoPlace, ElmoTraining, FitSettings, read_settings
 from elmore.tasks.inputs.token_batch import NUM_SPECIAL_ROWS
 from elmore.tasks.inputs.trained_layers import TrainedLayers
 from elmore.tasks.inputs.word_table import ChosenWords
-from elmore.tasks.task import Labels
+from elmore.tasks.task import Labels, Task
 from elmore.text.vocabulary import write_entries
 from elmore.weights.entry_files import read_list
 from elmore.weights.hub import HUB_ID
@@ -96,7 +96,7 @@ def load_task_model(
         if not isinstance(content["settings"], dict):
             raise DataError(f"its settings are {content['settings']!r:.60}, not an object")
         settings = read_settings(content["settings"])
-        labels = _read_labels(content["labels"])
+        labels = _read_labels(content["labels"], task=make_task(settings))
         words = _read_words(folder, content)
     layers = _find_layers(settings, content.get("elmo"), folder, elmo=elmo, device=checked_device)
     with _explaining_damage(folder):
@@ -126,12 +126,14 @@ def _explaining_damage(folder: Path) -> Iterator[None]:
         ) from error
 
 
-def _read_labels(values: Any) -> Labels:
+def _read_labels(values: Any, *, task: Task) -> Labels:
     if not isinstance(values, list) or not all(isinstance(label, str) for label in values):
         raise DataError(f"the labels are {values!r:.60}, not a list of strings")
     for label, number in Counter(values).items():
         if number > 1:
             raise DataError(f"the label {label!r:.60} is listed twice")
+    if not values and task.predicts_labels:
+        raise DataError(f"it has no labels, but {task.name} need some")
     return tuple(values)
 
 

@@ -35,7 +35,12 @@ def check_enough_text(corpus: Corpus, *, window: int) -> None:
         raise DataError(shortage)
 
 
-def find_overlap(corpus: Corpus, training: TrainingSettings) -> str | None:
+def find_overlap(
+    corpus: Corpus,
+    training: TrainingSettings,
+    *,
+    remedy: str = "use more text or fewer rows (--set training.rows=...)",
+) -> str | None:
     """Return a warning if the training text is shorter than what one step reads, or None."""
     per_step = training.rows * training.window
     if corpus.train.num_symbols >= per_step:
@@ -43,6 +48,5 @@ def find_overlap(corpus: Corpus, training: TrainingSettings) -> str | None:
     num_symbols = count(corpus.train.num_symbols, "symbol")
     return (
         f"the training text has only {num_symbols}, but one step reads {per_step:,} "
-        f"({training.rows} rows of {training.window}); use more text or fewer rows "
-        "(--set training.rows=...), or expect a poor model"
+        f"({training.rows} rows of {training.window}); {remedy}, or expect a poor model"
     )

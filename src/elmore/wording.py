@@ -33,6 +33,18 @@ def format_count(number: float) -> str:
     return f"{number:.3g}"
 
 
+def format_bytes(number: int) -> str:
+    """Format a size in bytes with its unit.
+
+    >>> format_bytes(950), format_bytes(37_123_456), format_bytes(1_200_000_000)
+    ('950 bytes', '37.1 MB', '1.2 GB')
+    """
+    for size, unit in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if number >= 0.9995 * size:
+            return f"{number / size:.3g} {unit}"
+    return count(number, "byte")
+
+
 def format_seconds(seconds: float) -> str:
     """Format a duration with its two largest units.
 

@@ -10,6 +10,7 @@ from elmore.lm.language_model import load_language_model
 from elmore.weights.elmo_model import ElmoModel
 from elmore.weights.loading import load_model
 from elmore.weights.model_folder import find_store
+from elmore.wording import format_bytes
 from tests import tiny
 from tests.lm.slow_language_model import WORDS, make_language_model
 from tests.weights import peer_files
@@ -165,8 +166,10 @@ def test_info_tells_of_the_softmax(store, is_adaptive, predicting, elmore_comman
     }
     assert wanted.items() <= facts.items()
     shown = [line.split() for line in elmore_command("info", "lm").out.splitlines()]
-    assert ["softmax", "stored", store] in shown
-    assert ["softmax", "bytes", f"{wanted['softmax_bytes']:,}"] in shown
+    assert ["LM", "head", "stored", "as", store] in shown
+    assert ["LM", "head", "fits", "the", "model", "yes"] in shown
+    assert ["LM", "head", "file", "size", *format_bytes(wanted["softmax_bytes"]).split()] in shown
+    assert not [line for line in shown if "softmax" in line]
 
 
 def test_info_reads_no_weight_of_the_softmax(predicting, elmore_command):
@@ -207,7 +210,9 @@ def test_info_tells_sizes(folder, elmore_command):
     assert (facts["layers"], facts["vector_dim"], facts["residuals"]) == (3, 10, True)
     shown = elmore_command("info", "model").out
     assert f"{facts['parameters']:,}" in shown
-    assert facts["hash"] in shown.replace("\n", "").replace(" ", "")
+    assert ["hash", facts["hash"]] in [line.split() for line in shown.splitlines()]
+    assert "highway layer" in shown
+    assert "layer(s)" not in shown
 
 
 def test_the_version_is_told(elmore_command):

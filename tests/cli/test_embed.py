@@ -174,7 +174,7 @@ def test_an_untrained_model_is_said_to_be_untrained(folder, elmore_command):
         ((".", "--out", "v.h5"), ". is a folder"),
         (("sentences.txt", "--out", "v.txt"), "choose one of .h5, .hdf5, .parquet, .npz"),
         (("sentences.txt", "--out", "v.h5", "--model", "none/"), "no model at 'none/'"),
-        (("sentences.txt", "--out", "v.h5", "--layers", "9"), "a layer number from 0 to 2"),
+        (("sentences.txt", "--out", "v.h5", "--layers", "9"), "from 0 to 2, or several: 0,2"),
         (("x" * 300, "--out", "v.h5"), "File name too long"),
         (("sentences.txt", "--out", "v.h5", "--options", "o.json"), "give a model"),
         (("sentences.txt", "--out", "v.h5", "--device", "nowhere"), "device 'nowhere'"),

@@ -54,9 +54,13 @@ def test_a_word_that_occurs_once_has_no_pair(text, elmore_command):
 
 
 def test_all_layers_cannot_be_compared(text, elmore_command):
-    result = elmore_command("neighbors", "bank", text, "--layers", "all")
-    assert result.status == 2
-    assert "one vector per token" in result.err
+    for layers in ("all", "0,2", "5"):
+        result = elmore_command("neighbors", "bank", text, "--layers", layers)
+        assert (result.status, result.out) == (2, "")
+        assert (
+            f"--layers is {layers!r}; give average, sum, top or a layer number from 0 to 2\n"
+            in result.err
+        )
 
 
 @pytest.mark.parametrize("columns", [50, 51, 52, 100, 101])

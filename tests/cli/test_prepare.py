@@ -143,5 +143,11 @@ def test_a_text_too_short_to_learn_from_is_noted(texts, elmore_command):
     (texts / "rare.txt").write_text(" ".join(f"w{number}" for number in range(40)))
     result = elmore_command("prepare", "rare.txt", "--out", "rare")
     assert "note: the vocabulary has no words, only <S>, </S>, <UNK>" in result.err
+    (texts / "few.txt").write_text("a cat sat down on a mat\n" * 3)
+    result = elmore_command("prepare", "few.txt", "--out", "few")
+    assert (
+        "note: the training text has only 27 symbols, but one step reads 640 (32 rows of 20); "
+        "prepare more text, or expect a poor model\n"
+    ) in result.err
     result = elmore_command("prepare", "*.txt", "--out", "enough", "--heldout", 0)
     assert (result.status, result.err) == (0, "")

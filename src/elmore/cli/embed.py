@@ -94,6 +94,7 @@ def embed(
         tokens_per_batch=tokens_per_batch,
         max_sentence_tokens=max_sentence_tokens,
     )
+    options.check_layers(layers, num_layers=embedder.num_layers)
     if out is None:
         if pool is not None:
             raise typer.BadParameter("--pool writes a vector file; give --out")

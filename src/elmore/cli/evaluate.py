@@ -13,6 +13,7 @@ import typer
 
 from elmore.cli import options
 from elmore.cli.display import show_status
+from elmore.cli.tables import print_facts, print_table
 from elmore.config import StatePolicy
 from elmore.errors import DataError
 from elmore.text.documents import group_documents, limit_sentences
@@ -146,7 +147,7 @@ def evaluate(
         if without:
             print(_describe_missing(without, part), file=sys.stderr)
     else:
-        _print_table(facts[""])
+        _print_whole(facts[""])
 
 
 def _describe(totals: "LossTotals") -> dict[str, Any]:
@@ -222,15 +223,8 @@ def _show_tokens(show: Callable[[str], None], name: str, num_tokens: int) -> Non
 
 
 def _print_sources(facts: Mapping[str, dict[str, Any]]) -> None:
-    from rich.console import Console  # noqa: PLC0415
-    from rich.table import Table  # noqa: PLC0415
-
-    table = Table(box=None, pad_edge=False)
-    table.add_column("source", no_wrap=True)
-    for title in ("tokens", "perplexity", "forward", "backward", "bits per char", "outside"):
-        table.add_column(title, justify="right", no_wrap=True)
-    for name, own in facts.items():
-        table.add_row(
+    rows = [
+        (
             name,
             f"{own['num_tokens']:,}",
             f"{own['perplexity']:,.2f}",
@@ -239,24 +233,23 @@ def _print_sources(facts: Mapping[str, dict[str, Any]]) -> None:
             f"{own['bits_per_character']:.3f}",
             f"{own['unknown_share']:.2%}",
         )
-    Console().print(table)
+        for name, own in facts.items()
+    ]
+    headings = ("source", "tokens", "perplexity", "forward", "backward", "bits per char", "outside")
+    print_table(headings, rows, has_borders=False)
 
 
-def _print_table(facts: dict[str, Any]) -> None:
-    from rich.console import Console  # noqa: PLC0415
-    from rich.table import Table  # noqa: PLC0415
-
+def _print_whole(facts: dict[str, Any]) -> None:
     num_ends = facts["num_predictions"] - facts["num_tokens"]
     start = "" if facts["initial"] == Initial.MODEL else ", from zeros"
-    table = Table(show_header=False, box=None, pad_edge=False)
-    for name, value in (
-        ("perplexity", f"{facts['perplexity']:,.2f}"),
-        ("forward", f"{facts['forward_perplexity']:,.2f}"),
-        ("backward", f"{facts['backward_perplexity']:,.2f}"),
-        ("bits per character", f"{facts['bits_per_character']:.3f}"),
-        ("tokens", f"{facts['num_tokens']:,}, and the ends of {num_ends:,} sentences"),
-        ("outside the vocabulary", f"{facts['unknown_share']:.2%} of the tokens"),
-        ("state", f"{facts['state']}{start}"),
-    ):
-        table.add_row(name, value)
-    Console().print(table)
+    print_facts(
+        {
+            "perplexity": f"{facts['perplexity']:,.2f}",
+            "forward": f"{facts['forward_perplexity']:,.2f}",
+            "backward": f"{facts['backward_perplexity']:,.2f}",
+            "bits per character": f"{facts['bits_per_character']:.3f}",
+            "tokens": f"{facts['num_tokens']:,}, and the ends of {num_ends:,} sentences",
+            "outside the vocabulary": f"{facts['unknown_share']:.2%} of the tokens",
+            "state": f"{facts['state']}{start}",
+        }
+    )

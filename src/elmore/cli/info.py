@@ -1,13 +1,28 @@
 """`elmore info`: facts about a model, or about this machine."""
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from elmore.cli import options
+from elmore.cli.tables import print_facts
+from elmore.wording import format_bytes
+
+# Titles of facts whose names in JSON are shorter or older.
+TITLES = {
+    "memory_bytes": "memory",
+    "stored": "stored as",
+    "stored_bytes": "file size",
+    "has_softmax": "LM head",
+    "softmax_missing": "LM head, missing files",
+    "softmax_kind": "LM head type",
+    "softmax_words": "LM head words",
+    "softmax_stored": "LM head stored as",
+    "softmax_bytes": "LM head file size",
+    "softmax_fits": "LM head fits the model",
+}
 
 
 def info(
@@ -68,8 +83,8 @@ def info(
     if as_json:
         print(json.dumps(facts, indent=2, ensure_ascii=False))
     else:
-        rows = {name: _show(value) for name, value in facts.items() if value is not None}
-        _print_table({name.replace("_", " "): value for name, value in rows.items()})
+        shown = {name: value for name, value in facts.items() if value is not None}
+        print_facts({_name(name): _show(name, value) for name, value in shown.items()})
 
 
 def _print_system(*, as_json: bool) -> None:
@@ -79,23 +94,16 @@ def _print_system(*, as_json: bool) -> None:
     if as_json:
         print(json.dumps(facts, indent=2, ensure_ascii=False))
     else:
-        _print_table(to_rows(facts))
+        print_facts(to_rows(facts))
 
 
-def _print_table(rows: Mapping[str, str]) -> None:
-    from rich.console import Console  # noqa: PLC0415
-    from rich.table import Table  # noqa: PLC0415
-    from rich.text import Text  # noqa: PLC0415
-
-    table = Table(show_header=False, box=None, pad_edge=False)
-    table.add_column(no_wrap=True)
-    table.add_column(overflow="fold")
-    for name, value in rows.items():
-        table.add_row(Text(name), Text(value))  # so that brackets are not read as markup
-    Console().print(table)
+def _name(fact: str) -> str:
+    return TITLES.get(fact, fact.replace("_", " "))
 
 
-def _show(value: str | float | bool) -> str:
+def _show(fact: str, value: str | float | bool) -> str:
+    if fact.endswith("_bytes"):
+        return format_bytes(int(value))
     if isinstance(value, bool):
         return "yes" if value else "no"
     return value if isinstance(value, str) else f"{value:,}"

@@ -3,6 +3,7 @@
 import json
 import sys
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -40,7 +41,7 @@ def neighbors(
         ),
     ] = None,
     top: Annotated[int, typer.Option("--top", "-n", min=1, help="Number of results to show.")] = 10,
-    layers: options.Layers = "top",
+    layers: options.SingleVector = "top",
     tokenized: options.Tokenized = False,
     form: options.Form = None,
     language: options.LanguageOption = Language.EN,
@@ -93,16 +94,22 @@ def neighbors(
     )
     from elmore.explore.use_index import open_index  # noqa: PLC0415
 
+    check_layers = partial(
+        options.check_layers, layers, names=("average", "sum", "top"), may_be_several=False
+    )
     if embedder is None or has_index:
         index = open_index(text)
+        check_layers(num_layers=index.num_layers)
         found = find_indexed_neighbors(
             index, word, query=query, embedder=embedder, top=top, layers=layers
         )
         num_uses = index.uses(word, limit=1).total
     elif query is not None:
+        check_layers(num_layers=embedder.num_layers)
         found = nearest_to(embedder, word, sentences, query=query, top=top, layers=layers)
         num_uses = len(found)
     else:
+        check_layers(num_layers=embedder.num_layers)
         contexts, vectors = collect_contexts(embedder, word, sentences, layers=layers)
         found = pair_contexts(contexts, vectors, top=top)
         num_uses = len(contexts)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 import typer
 
 from elmore.config import OTHER_SPELLINGS, WEIGHTS_IN_MEMORY, Precision, StatePolicy
-from elmore.errors import DataError
+from elmore.errors import ConfigError, DataError
 from elmore.files import atomic
 from elmore.text.files import TextForm, find_files, read_text
 from elmore.text.language import Language
@@ -146,6 +146,14 @@ Layers = Annotated[
         "or several: 0,2.",
     ),
 ]
+SingleVector = Annotated[
+    str,
+    typer.Option(
+        "--layers",
+        "-l",
+        help="Layer to compare: average, sum, top or a number (0 is the token layer).",
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Device = Annotated[str, typer.Option(help="Device to compute on: cpu, cuda, mps, ...")]
 PrecisionOption = Annotated[
@@ -180,6 +188,25 @@ def choose_form(form: TextForm | None, *, tokenized: bool) -> TextForm | None:
     if tokenized and form not in (None, TextForm.TOKENIZED):
         raise typer.BadParameter(f"--tokenized contradicts --form {form}; give one of them")
     return TextForm.TOKENIZED if tokenized else form
+
+
+def check_layers(
+    layers: str,
+    *,
+    num_layers: int,
+    names: Sequence[str] = ("average", "sum", "top", "all"),
+    may_be_several: bool = True,
+) -> None:
+    """Raise an error for a value of --layers that the command or the model does not have."""
+    numbers = layers.split(",") if may_be_several else [layers]
+    are_known = all(number.strip().isdecimal() and int(number) < num_layers for number in numbers)
+    if layers in names or are_known:
+        return
+    several = ", or several: 0,2" if may_be_several else ""
+    raise ConfigError(
+        f"--layers is {layers!r:.60}; give {', '.join(names)}"
+        f"{', ' if several else ' or '}a layer number from 0 to {num_layers - 1}{several}"
+    )
 
 
 def find_sources(patterns: list[str]) -> list[Path | BinaryIO]:
@@ -256,7 +283,7 @@ def load_language_model(model: str | None, device: str, **files: Path | None) ->
     from elmore.jobs.device import read_device  # noqa: PLC0415  brings torch
     from elmore.lm.language_model import load_language_model as load  # noqa: PLC0415
 
-    place = read_device(device)
-    loaded = load(model, **files).to(place)
+    checked_device = read_device(device)
+    loaded = load(model, **files).to(checked_device)
     print_notes(loaded.elmo)
     return loaded

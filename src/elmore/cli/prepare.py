@@ -9,8 +9,10 @@ import typer
 
 from elmore.cli import options
 from elmore.cli.display import report_interrupt, show_prepare, show_status
+from elmore.cli.tables import print_table
 from elmore.corpus.settings import BadBytesPolicy, PrepareSettings
-from elmore.lm.settings import TrainingSettings
+from elmore.lm.settings import load_settings
+from elmore.settings import find_config
 from elmore.text.language import Language
 from elmore.wording import count
 
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
     from elmore.corpus.corpus import Corpus
 
 _DEFAULTS = PrepareSettings()
+# Of the configurations, the one with the smallest steps; a shorter text suits none of them.
+SMALLEST = "tiny"
 
 
 def prepare(
@@ -188,10 +192,13 @@ def _verify(folder: Path, *, as_json: bool) -> None:
 
 def _report(corpus: "Corpus", *, as_json: bool) -> None:
     """Print a summary of the corpus."""
-    from elmore.lm.enough_text import find_shortage  # noqa: PLC0415  brings numpy
+    from elmore.lm.enough_text import find_overlap, find_shortage  # noqa: PLC0415  brings numpy
 
     about = corpus.about
-    shortage = find_shortage(corpus, window=TrainingSettings().window)
+    training = load_settings(find_config(SMALLEST)).training
+    shortage = find_shortage(corpus, window=training.window) or find_overlap(
+        corpus, training, remedy="prepare more text"
+    )
     notes = [*about["notes"], *([] if shortage is None else [shortage])]
     for note in notes:
         print(f"note: {note}", file=sys.stderr)
@@ -201,18 +208,11 @@ def _report(corpus: "Corpus", *, as_json: bool) -> None:
         report = {"folder": str(corpus.folder), **facts, "notes": notes}
         print(json.dumps(report, ensure_ascii=False))
         return
-    from rich.console import Console  # noqa: PLC0415
-    from rich.table import Table  # noqa: PLC0415
-
-    table = Table(box=None, pad_edge=False)
-    for title in ("", "documents", "sentences", "tokens", "outside the vocabulary"):
-        table.add_column(title, justify="right" if title else "left", no_wrap=True)
+    rows = []
     for name, title in (("train", "train"), ("heldout", "held out")):
         part = about["parts"][name]
         numbers = [f"{part[count]:,}" for count in ("documents", "sentences", "tokens")]
-        table.add_row(title, *numbers, f"{part['outside_share']:.2%}")
-    console = Console()
-    console.print(table)
-    console.print(
-        f"vocabulary: {about['vocabulary_size']:,} words, in {corpus.folder}", markup=False
-    )
+        rows.append((title, *numbers, f"{part['outside_share']:.2%}"))
+    headings = ("", "documents", "sentences", "tokens", "outside the vocabulary")
+    print_table(headings, rows, has_borders=False)
+    print(f"vocabulary: {about['vocabulary_size']:,} words, in {corpus.folder}")

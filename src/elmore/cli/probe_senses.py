@@ -12,6 +12,7 @@ import typer
 
 from elmore.cli import options
 from elmore.cli.display import show_status
+from elmore.cli.tables import print_table
 from elmore.errors import DataError
 
 if TYPE_CHECKING:
@@ -106,7 +107,7 @@ def probe_senses_command(
         facts = {name: {"tests": f1, "all": all_f1} for name, f1, all_f1 in _list_f1(rows)}
         print(json.dumps({"num_targets": _count_targets(rows), "f1": facts}))
     else:
-        _print_table(rows)
+        _print_f1(rows)
 
 
 def _name_tests(paths: list[Path]) -> dict[str, Path]:
@@ -171,17 +172,14 @@ def _counting_sentences() -> Iterator[
         yield count
 
 
-def _print_table(rows: Rows) -> None:
-    from rich.console import Console  # noqa: PLC0415
-    from rich.table import Table  # noqa: PLC0415
-
+def _print_f1(rows: Rows) -> None:
     num_targets = _count_targets(rows)
-    table = Table("F1")
-    for test, number in num_targets.items():
-        table.add_column(f"{test}\n({number:,})", justify="right")
-    if len(num_targets) > 1:
-        table.add_column(f"all\n({sum(num_targets.values()):,})", justify="right")
-    for name, f1, all_f1 in _list_f1(rows):
-        values = [*f1.values(), all_f1] if len(num_targets) > 1 else f1.values()
-        table.add_row(name, *(f"{value:.1f}" for value in values))
-    Console().print(table)
+    headings = ["F1", *(f"{test}\n({number:,})" for test, number in num_targets.items())]
+    has_all = len(num_targets) > 1
+    if has_all:
+        headings.append(f"all\n({sum(num_targets.values()):,})")
+    lines = [
+        (name, *(f"{value:.1f}" for value in [*f1.values(), *([all_f1] if has_all else [])]))
+        for name, f1, all_f1 in _list_f1(rows)
+    ]
+    print_table(headings, lines)

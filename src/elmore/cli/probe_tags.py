@@ -9,6 +9,7 @@ import typer
 
 from elmore.cli import options
 from elmore.cli.display import show_status
+from elmore.cli.tables import print_table
 
 if TYPE_CHECKING:
     from elmore.probes.layer_views import TagScore
@@ -81,20 +82,15 @@ def probe_tags_command(
     if as_json:
         print(json.dumps({"column": column, "seed": seed, "scores": [*map(asdict, scores)]}))
     else:
-        _print_table(scores)
+        _print_scores(scores)
 
 
-def _print_table(scores: "list[TagScore]") -> None:
-    from rich.console import Console  # noqa: PLC0415
-    from rich.table import Table  # noqa: PLC0415
-
-    table = Table("", title=None)
-    for heading in ("dev", "test", "test, unseen words"):
-        table.add_column(heading, justify="right")
+def _print_scores(scores: "list[TagScore]") -> None:
+    rows = []
     for score in scores:
         shown = (score.dev.overall, score.test.overall, score.test.unseen)
-        table.add_row(score.name, *("-" if share is None else f"{share:.2%}" for share in shown))
-    Console().print(table)
+        rows.append((score.name, *("-" if share is None else f"{share:.2%}" for share in shown)))
+    print_table(("", "dev", "test", "test, unseen words"), rows)
     test = scores[0].test
     print(f"{test.num_tokens:,} test tokens, {test.num_unseen:,} of them unseen words")
     for score in scores:

@@ -1,7 +1,7 @@
 """`elmore score`: how likely sentences are, and which words fit in a gap."""
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Annotated, Any
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from elmore.cli import options
+from elmore.cli.tables import print_table
 from elmore.errors import DataError
 from elmore.text.files import TextForm
 from elmore.text.language import Language
@@ -134,7 +135,7 @@ def _print_score(found: "SentenceScore", *, as_json: bool) -> None:
         rows.append((shown, f"{ahead:.3f}", f"{back:.3f}"))
     rows.append(("</S>", f"{found.forward_lm[-1]:.3f}", ""))
     rows.append(("sentence", f"{found.forward_total:.3f}", f"{found.backward_total:.3f}"))
-    _print_table("token", rows)
+    print_table(("token", "forward", "backward"), rows)
 
 
 def _print_fillings(tokens: list[str], fillings: "list[GapFilling]", *, as_json: bool) -> None:
@@ -159,17 +160,4 @@ def _print_fillings(tokens: list[str], fillings: "list[GapFilling]", *, as_json:
         )
         for filling in fillings
     ]
-    _print_table("word", rows, "probability among candidates")
-
-
-def _print_table(first: str, rows: Sequence[tuple[str, ...]], *others: str) -> None:
-    from rich.console import Console  # noqa: PLC0415
-    from rich.table import Table  # noqa: PLC0415
-    from rich.text import Text  # noqa: PLC0415
-
-    table = Table(first)
-    for name in ("forward", "backward", *others):
-        table.add_column(name, justify="right")
-    for row in rows:
-        table.add_row(*map(Text, row))  # a token may look like markup
-    Console().print(table)
+    print_table(("word", "forward", "backward", "probability among candidates"), rows)

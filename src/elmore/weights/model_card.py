@@ -6,6 +6,7 @@ from pathlib import Path
 
 from elmore.config import About, ModelConfig
 from elmore.files.atomic import replace_file
+from elmore.wording import count
 
 # A card without this line was written by hand and is never overwritten.
 GENERATED = "<!-- made by elmore; remove this line to keep your own text -->"
@@ -90,7 +91,8 @@ def describe_tokens(config: ModelConfig) -> str:
         characters = config.characters
         parts.append(
             f"{characters.num_units} {characters.units} (up to {characters.max_chars} per token), "
-            f"{characters.output_dim} filters, {characters.num_highway_layers} highway layer(s)"
+            f"{characters.output_dim} filters, "
+            f"{count(characters.num_highway_layers, 'highway layer')}"
         )
     return "; ".join(parts)
 

@@ -23,7 +23,7 @@ MAP = {
     "kernels": {"config", "errors"},
     "model": {"config", "errors", "kernels", "text"},
     "build": {"config", "model", "text"},
-    "weights": {"build", "config", "errors", "files", "model", "text"},
+    "weights": {"build", "config", "errors", "files", "model", "text", "wording"},
     "read": {"config", "errors", "model", "text"},
     "jobs": {"errors", "files"},
     "corpus": {"errors", "files", "settings", "text", "wording"},

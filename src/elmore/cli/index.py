@@ -40,6 +40,14 @@ def index(
             "bank,spring. Default: all words."
         ),
     ] = "",
+    graph: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Also build a graph for approximate search in this layer; for many millions of "
+            "tokens. Needs the extra search.",
+        ),
+    ] = None,
     tokenized: options.Tokenized = False,
     form: options.Form = None,
     language: options.LanguageOption = Language.EN,
@@ -71,6 +79,7 @@ def index(
     chosen_form = options.choose_form(form, tokenized=tokenized)
     from elmore.explore.build_index import build_index  # noqa: PLC0415  brings torch
     from elmore.explore.index_sources import find_text_files  # noqa: PLC0415
+    from elmore.explore.use_index import open_index  # noqa: PLC0415
 
     paths = find_text_files(text)  # a missing file is noticed before a model is loaded
     embedder = options.load_embedder(
@@ -101,6 +110,8 @@ def index(
             restart=restart,
             on_progress=show,
         )
+    if graph is not None:
+        open_index(out).build_graph(graph)
     if as_json:
         print(json.dumps(asdict(report)))
         return

@@ -51,7 +51,7 @@ FOLDER = FolderKind(
     holds="an index",
     markers=(PROGRESS, INDEX),
     lock_name="lock",
-    makes=(INDEX, "*.f16", "*.f32", "*.i64", "*.i32", "*.u16", "*.usearch", WORDS),
+    makes=(INDEX, "*.f16", "*.f32", "*.i64", "*.i32", "*.u16", "*.usearch", "*.graph.json", WORDS),
     is_marker=_is_marker,
     removes_lock=True,
 )

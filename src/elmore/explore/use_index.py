@@ -3,7 +3,7 @@
 Shapes: n uses, D both directions of one layer.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,13 +12,10 @@ import numpy as np
 from elmore.embed.embedder import Embedder, Sentence
 from elmore.errors import ConfigError, DataError
 from elmore.explore.index_files import check_files, open_files
-from elmore.explore.index_state import (
-    damaged,
-    norms_name,
-    vectors_name,
-)
-from elmore.explore.indexed_text import IndexedText, Names
+from elmore.explore.index_state import FOLDER, damaged, norms_name, vectors_name
+from elmore.explore.indexed_text import IndexedText, Names, Numbers
 from elmore.explore.nearest_rows import cosines_with, find_highest
+from elmore.explore.search_graph import SearchGraph
 from elmore.explore.use_groups import UseGroups, find_groups
 from elmore.explore.use_map import MapMethod, UseMap, draw_map
 from elmore.explore.uses import (
@@ -29,6 +26,7 @@ from elmore.explore.uses import (
     UseList,
     WordCount,
     spread_evenly,
+    to_unit_length,
 )
 from elmore.explore.vector_rows import VectorRows
 from elmore.settings import check_range, read_choice, read_path
@@ -73,6 +71,7 @@ class UseIndex:
         self._state, self._arrays = open_files(folder)
         self._text = IndexedText(folder, self._state, self._arrays)
         self._rows = VectorRows(folder, self._state, self._text)
+        self._graphs: dict[int, SearchGraph] = {}
 
     def __repr__(self) -> str:
         return (
@@ -230,14 +229,23 @@ class UseIndex:
         match_case: bool = False,
         source: Names = None,
         tag: Names = None,
+        approximate: bool = False,
     ) -> list[NearbyUse]:
         """Return the uses whose vectors have the highest cosine with this one's, highest first.
 
-        All words count, or only `word`. The filters are those of `uses`. The search is exact.
+        All words count, or only `word`. The filters are those of `uses`. The search is exact,
+        unless `approximate`: then a graph from `build_graph` is used, which takes no filters.
         """
         check_range("top", top, 0, MAX_COUNT)
         layer = self._check_layer(layer)
         query = self._query(use, layer)
+        if approximate:
+            if (word, source, tag) != (None, None, None):
+                raise ConfigError(
+                    "approximate search takes no word, source or tag; leave them out, or search "
+                    "exactly"
+                )
+            return self._search_graph(use, query, layer, top=top)
         cosines = self._cosines(query, layer)
         if word is not None:
             numbers = self._text.find_numbers(self._text.find_ids(word, match_case=match_case))
@@ -247,14 +255,17 @@ class UseIndex:
             numbers = numbers[self._text.matches(numbers, source=source, tag=tag)]
         if not isinstance(use, TypedUse):
             numbers = numbers[numbers != self._text.check_numbers([use])[0]]
-        similarities = cosines[self._rows.find(numbers, layer)]
-        best = find_highest(similarities, top)
-        return [
-            NearbyUse(similarity=float(similarity), use=use)
-            for similarity, use in zip(
-                similarities[best], self._text.make_uses(numbers[best]), strict=True
-            )
-        ]
+        return self._rank(numbers, cosines[self._rows.find(numbers, layer)], top=top)
+
+    def build_graph(self, layer: int, *, on_progress: Callable[[int], None] | None = None) -> None:
+        """Build the graph for approximate search in a layer, or extend it after text was added.
+
+        This needs the extra `search`, about as much space as the layer, and time: exact search is
+        fast enough for millions of tokens. `on_progress` is called with the number of vectors done.
+        """
+        graph = self._graph(self._check_layer(layer))
+        with FOLDER.hold(self.folder):
+            graph.build(on_progress)
 
     def compare(self, use: int | Use | TypedUse, other: int | Use | TypedUse) -> dict[int, float]:
         """Return the cosine of two uses in each stored layer, by layer."""
@@ -317,6 +328,35 @@ class UseIndex:
         """Return the cosine of every row of a layer with the query."""
         vectors, norms = self._arrays[vectors_name(layer)], self._arrays[norms_name(layer)]
         return cosines_with(vectors, norms, query)
+
+    def _graph(self, layer: int) -> SearchGraph:
+        if layer == 0:
+            raise ConfigError(
+                "layer 0 has one vector per word and needs no graph; search it exactly"
+            )
+        if layer not in self._graphs:
+            vectors = self._arrays[vectors_name(layer)]
+            self._graphs[layer] = SearchGraph(self.folder, layer, vectors)
+        return self._graphs[layer]
+
+    def _search_graph(
+        self, use: int | Use | TypedUse, query: Array, layer: int, *, top: int
+    ) -> list[NearbyUse]:
+        """Return about the nearest uses, with their exact cosines."""
+        # One more, because the use itself is among them.
+        numbers = self._rows.numbers[np.sort(self._graph(layer).search(query, top + 1))]
+        if not isinstance(use, TypedUse):
+            numbers = numbers[numbers != self._text.check_numbers([use])[0]]
+        similarities = to_unit_length(self.vectors(numbers.tolist(), layer)) @ to_unit_length(query)
+        return self._rank(numbers, similarities, top=top)
+
+    def _rank(self, numbers: Numbers, similarities: Array, *, top: int) -> list[NearbyUse]:
+        best = find_highest(similarities, top)
+        uses = self._text.make_uses(numbers[best])
+        return [
+            NearbyUse(similarity=float(similarity), use=use)
+            for similarity, use in zip(similarities[best], uses, strict=True)
+        ]
 
     def _check_layer(self, layer: int) -> int:
         is_number = isinstance(layer, int | np.integer) and not isinstance(layer, bool)

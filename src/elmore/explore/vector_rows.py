@@ -10,9 +10,7 @@ from numpy.typing import NDArray
 
 from elmore.errors import DataError
 from elmore.explore.index_state import WORDS, IndexState, damaged
-from elmore.explore.indexed_text import IndexedText
-
-Numbers = NDArray[np.int64]
+from elmore.explore.indexed_text import IndexedText, Numbers
 
 
 class VectorRows:

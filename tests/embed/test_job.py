@@ -2,10 +2,7 @@
 
 import json
 import random
-import signal
-import subprocess
 import sys
-import time
 
 import h5py
 import numpy as np
@@ -22,6 +19,7 @@ from elmore.kernels.library import describe_kernel
 from elmore.model.scalar_mix import ScalarMix
 from tests import tiny
 from tests.kernels import variants
+from tests.killing import run_with_kills
 
 SENTENCES = [[f"w{n % 13}"] * (n % 5) for n in range(60)]
 
@@ -322,20 +320,9 @@ def test_killed_at_random_moments_the_command_ends_with_the_same_content(tmp_pat
         *("--model", str(tiny.TRAINED_MODEL), "--state", state),
         *("--tokens-per-batch", "64", "--out", str(path)),
     ]
-    kills = 0
-    for attempt in range(8):
-        process = subprocess.Popen(command, stderr=subprocess.PIPE)
-        while process.poll() is None and not path.with_name("vectors.h5.partial").exists():
-            time.sleep(0.01)
-        time.sleep(words.random() * 0.3)
-        if attempt < 3 and process.poll() is None:
-            process.send_signal(signal.SIGKILL)
-            kills += 1
-        _, errors = process.communicate()
-        if process.returncode == 0:
-            break
-        assert process.returncode == -signal.SIGKILL, errors.decode()
-    assert kills >= 1
+    run_with_kills(
+        command, has_started=path.with_name("vectors.h5.partial").exists, seed=len(state)
+    )
     embedder = elmore.load(tiny.TRAINED_MODEL, state=state)
     lines = [line.split() for line in text.read_text().splitlines()]
     for found, wanted in zip(read_vectors(path), embedder.stream(lines, layers="all"), strict=True):

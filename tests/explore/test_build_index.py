@@ -1,10 +1,12 @@
 import json
+import sys
 import zlib
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
+import elmore
 from elmore.embed.embedder import Embedder
 from elmore.errors import ConfigError, DataError, ElmoreError
 from elmore.explore import build_index as job
@@ -13,6 +15,7 @@ from elmore.explore.index_writer import IndexWriter
 from elmore.explore.use_index import open_index
 from tests import tiny
 from tests.explore import indexes
+from tests.killing import run_with_kills
 
 
 @pytest.fixture(scope="module")
@@ -305,3 +308,23 @@ def test_an_index_of_some_words_resumes(folder, embedder, monkeypatch):
             build_index("long.txt", "index", **options)
     assert build_index("long.txt", "index", **options).num_resumed_tokens > 0
     assert indexes.read_all(folder / "index") == indexes.read_all(folder / "whole")
+
+
+@pytest.mark.slow
+def test_killed_at_random_moments_the_command_ends_with_the_same_files(tmp_path):
+    text = tmp_path / "text.txt"
+    text.write_text(indexes.make_large_text(num_sentences=400))
+    # Parts of some milliseconds each, so that kills fall between and into them.
+    program = (
+        "import elmore.explore.build_index as job; job.COMMIT_SECONDS = 0;"
+        "from elmore.cli.app import main; main()"
+    )
+    command = [
+        *(sys.executable, "-c", program, "index", str(text), "--tokenized"),
+        *("--model", str(tiny.TRAINED_MODEL), "--tokens-per-batch", "16"),
+    ]
+    out = tmp_path / "index"
+    has_started = (out / "layer1.f16").exists
+    run_with_kills([*command, "--out", str(out)], has_started=has_started, seed=0)
+    build_index(text, tmp_path / "whole", model=elmore.load(tiny.TRAINED_MODEL), form="tokenized")
+    assert indexes.read_all(out) == indexes.read_all(tmp_path / "whole")

@@ -235,3 +235,32 @@ def test_an_index_can_be_moved_and_is_not_changed_by_reading(folder, tmp_path, i
     assert moved.uses("bank") == index.uses("bank")
     moved.check()
     assert indexes.read_all(folder / "index") == before
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype", "position", "value", "complaint"),
+    [
+        ("tokens.i32", "<i4", 3, 41, "it has words that do not exist"),
+        ("tokens.i32", "<i4", 3, -1, "it has words that do not exist"),
+        ("tags.u16", "<u2", 0, 4, "it has tags that do not exist"),
+        ("sentences.i64", "<i8", 0, 1, "its sentences are not in order"),
+        ("sentences.i64", "<i8", 8, 2, "its sentences are not in order"),
+        ("sentences.i64", "<i8", -4, 306, "its sentences are not in order"),
+        ("sentences.i64", "<i8", 1, 0, "it has an invalid line or document"),
+        ("sentences.i64", "<i8", 2, -1, "it has an invalid line or document"),
+        ("sentences.i64", "<i8", 3, 3, "it has sources that do not exist"),
+        ("occurrences-305.i64", "<i8", 7, 305, "it has tokens that do not exist"),
+        ("word_starts-305.i64", "<i8", -1, 304, "its words are not in order"),
+        ("word_starts-305.i64", "<i8", 1, -5, "its words are not in order"),
+    ],
+)
+def test_numbers_out_of_bounds_are_noticed_on_opening(
+    folder, tmp_path, index, name, dtype, position, value, complaint
+):
+    assert (index.num_tokens, index.num_words, len(index.sources)) == (305, 41, 3)
+    copied = shutil.copytree(folder / "index", tmp_path / "copy")
+    numbers = np.fromfile(copied / name, dtype)
+    numbers[position] = value
+    numbers.tofile(copied / name)
+    with pytest.raises(DataError, match=rf"{name} is damaged \({complaint}\); copy the index"):
+        open_index(copied)

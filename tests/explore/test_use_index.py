@@ -101,6 +101,10 @@ def test_nearest_uses_can_be_of_one_word_or_source(index, folder):
     found = index.nearest(use, 1, top=1000, word="bank")
     assert {near.use.word for near in found} == {"bank", "Bank"}
     assert len(found) == index.uses("bank").total
+    cosines = plain_cosines(index, 1, all_vectors(index, 1)[use.number])
+    wanted = [cosines[near.use.number] for near in found]
+    np.testing.assert_allclose([near.similarity for near in found], wanted, atol=1e-5)
+    assert sorted(wanted, reverse=True) == pytest.approx(wanted, abs=1e-5)
     tagged = str(folder / "tagged.conllu")
     found = index.nearest(use, 1, top=1000, source=tagged, tag="NOUN")
     assert {near.use.word for near in found} == {"Bears", "bear"}

@@ -188,8 +188,9 @@ class UseIndex:
 
     def vectors(self, uses: Sequence[int | Use], layer: int) -> Array:
         """Return the (n, D) vectors of some uses, or of their numbers, in f32."""
-        layer = self._check_layer(layer)
-        numbers = self._text.check_numbers(uses)
+        return self._read_vectors(self._text.check_numbers(uses), self._check_layer(layer))
+
+    def _read_vectors(self, numbers: Numbers, layer: int) -> Array:
         rows = self._rows.find(numbers, layer)
         name = vectors_name(layer)
         vectors = np.asarray(self._arrays[name][rows], np.float32)
@@ -246,16 +247,18 @@ class UseIndex:
                     "exactly"
                 )
             return self._search_graph(use, query, layer, top=top)
-        cosines = self._cosines(query, layer)
+        numbers = self._rows.numbers
         if word is not None:
             numbers = self._text.find_numbers(self._text.find_ids(word, match_case=match_case))
-        else:
-            numbers = self._rows.numbers
         if source is not None or tag is not None:
             numbers = numbers[self._text.matches(numbers, source=source, tag=tag)]
         if not isinstance(use, TypedUse):
             numbers = numbers[numbers != self._text.check_numbers([use])[0]]
-        return self._rank(numbers, cosines[self._rows.find(numbers, layer)], top=top)
+        if word is not None:  # a few rows of the layer
+            similarities = self._cosines_of(numbers, query, layer)
+        else:
+            similarities = self._cosines(query, layer)[self._rows.find(numbers, layer)]
+        return self._rank(numbers, similarities, top=top)
 
     def build_graph(self, layer: int, *, on_progress: Callable[[int], None] | None = None) -> None:
         """Build the graph for approximate search in a layer, or extend it after text was added.
@@ -324,6 +327,10 @@ class UseIndex:
             return np.asarray(use.vectors[self.layers.index(layer)], np.float32)
         return self.vectors([use], layer)[0]
 
+    def _cosines_of(self, numbers: Numbers, query: Array, layer: int) -> Array:
+        """Return the cosine of some tokens' vectors with the query."""
+        return to_unit_length(self._read_vectors(numbers, layer)) @ to_unit_length(query)
+
     def _cosines(self, query: Array, layer: int) -> Array:
         """Return the cosine of every row of a layer with the query."""
         vectors, norms = self._arrays[vectors_name(layer)], self._arrays[norms_name(layer)]
@@ -347,8 +354,7 @@ class UseIndex:
         numbers = self._rows.numbers[np.sort(self._graph(layer).search(query, top + 1))]
         if not isinstance(use, TypedUse):
             numbers = numbers[numbers != self._text.check_numbers([use])[0]]
-        similarities = to_unit_length(self.vectors(numbers.tolist(), layer)) @ to_unit_length(query)
-        return self._rank(numbers, similarities, top=top)
+        return self._rank(numbers, self._cosines_of(numbers, query, layer), top=top)
 
     def _rank(self, numbers: Numbers, similarities: Array, *, top: int) -> list[NearbyUse]:
         best = find_highest(similarities, top)

@@ -9,7 +9,7 @@ from typing import Any, List, Optional  # noqa: UP035  spaCy reads the annotatio
 import srsly
 from spacy.tokens import Doc
 from spacy.util import registry
-from thinc.api import Linear, Model, chain, with_array
+from thinc.api import Maxout, Model, chain, with_array
 from thinc.model import deserialize_attr, serialize_attr
 from thinc.types import Floats2d
 
@@ -17,6 +17,7 @@ from elmore.integrations.spacy.layer_store import LayerStore
 from elmore.integrations.spacy.pipeline_model import PipelineModel
 
 BYTES_PER_MB = 1_000_000
+MAXOUT_PIECES = 3
 
 
 @registry.architectures("elmore.Tok2Vec.v1")  # type: ignore[untyped-decorator]
@@ -28,7 +29,9 @@ def make_tok2vec(
     max_sentence_tokens: int = 10_000,
     cache_mb: int = 1000,
 ) -> Model[List[Doc], List[Floats2d]]:  # noqa: UP006
-    """Return (T, D) per doc, or (T, W) after a trained linear layer if `width` is given.
+    """Return (T, D) per doc, or (T, W) after a trained layer if `width` is given.
+
+    That layer is spaCy's own for embeddings, maxout with layer norm.
 
     `cache_mb` bounds the layers kept in memory while training.
     """
@@ -45,7 +48,9 @@ def make_tok2vec(
     )
     if width is None:
         return mix
-    projected: Model[Any, Any] = chain(mix, with_array(Linear(nO=width)))
+    projected: Model[Any, Any] = chain(
+        mix, with_array(Maxout(nO=width, nP=MAXOUT_PIECES, dropout=0.0, normalize=True))
+    )
     projected.set_dim("nO", width)
     return projected
 

@@ -6,10 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 import elmore
+from elmore.api import _find_model, _to_changes
 from elmore.corpus.settings import PrepareSettings
-from elmore.errors import ConfigError, DataError, ElmoreError
+from elmore.errors import ConfigError, DataError, ElmoreError, ModelError
 from tests.golden.results import DATA, SMALL_MODEL, TEXT, TRAINED_MODEL
 from tests.tiny import model as make_model
 
@@ -170,6 +172,100 @@ def test_a_file_is_evaluated_like_its_sentences(tmp_path):
         elmore.evaluate(documents, model=TRAINED_MODEL, state="documents")
 
 
+def test_strings_are_evaluated_as_one_document():
+    wanted = elmore.evaluate([[["the", "bank", "."], ["she", "went"]]], model=TRAINED_MODEL)
+    for sentences in (["the bank.", "she went"], iter(["the bank.", "she went"])):
+        assert elmore.evaluate(sentences, model=TRAINED_MODEL) == wanted
+    with pytest.raises(DataError, match=r"got \['went'\] in a list of strings; give strings only"):
+        elmore.evaluate(["the bank.", ["went"]], model=TRAINED_MODEL)
+
+
+def test_a_call_in_another_order_is_explained():
+    with pytest.raises(ConfigError) as caught:
+        elmore.pretrain("tiny", corpus="corpus", out="run")
+    assert str(caught.value).startswith(
+        "pretrain: multiple values for argument 'corpus'; it takes pretrain(corpus, out), and by "
+        "name: settings, changes, "
+    )
+
+
+def test_an_unknown_task_is_named_before_its_files():
+    with pytest.raises(ConfigError, match="nosuch"):
+        elmore.fit("nosuch", train="x")
+    with pytest.raises(
+        ConfigError, match=r"^dev is missing; give a folder \(data\), or both train"
+    ):
+        elmore.fit("tags", train="x")
+
+
+@pytest.fixture
+def changed(monkeypatch):
+    """An embedder whose weights were changed after loading."""
+    monkeypatch.setenv("ELMORE_KERNEL", "torch")
+    embedder = elmore.load(TRAINED_MODEL)
+    with torch.no_grad():
+        embedder.model.bilm.initial_cell.add_(1)
+    return embedder
+
+
+def test_an_embedder_is_evaluated_like_its_model(changed):
+    wanted = elmore.evaluate(["the bank"], model=TRAINED_MODEL)
+    embedder = elmore.load(TRAINED_MODEL)
+    assert elmore.evaluate(["the bank"], model=embedder) == wanted
+    assert elmore.evaluate(["the bank"], model=changed, state="reset") != wanted
+    with pytest.raises(ConfigError, match="meta"):
+        elmore.evaluate(["the bank"], model=embedder, device="meta")
+
+
+def test_an_embedder_is_the_model_of_a_task(tmp_path):
+    make_model(scale=0.4).save_pretrained(tmp_path / "model")
+    embedder = elmore.load(tmp_path / "model")
+    for name, model in (("path", tmp_path / "model"), ("embedder", embedder)):
+        elmore.fit("tags", tmp_path / name, data=DATA, model=model, changes=SMALL_TASK)
+    by_path, by_embedder = (
+        elmore.predict(tmp_path / name, [["a", "bad", "Cafe"]], model=embedder)
+        for name in ("path", "embedder")
+    )
+    assert by_path == by_embedder
+    saved = [(tmp_path / name / "settings.json").read_text() for name in ("path", "embedder")]
+    assert str(tmp_path / "model") in saved[1]
+    assert saved[0] == saved[1]
+
+
+def test_an_embedder_of_the_shipped_model_has_no_path_in_a_task():
+    """A path inside one installation would be wrong in another."""
+    shipped = elmore.load()
+    assert _find_model(shipped) is None
+    assert _find_model(shipped, none_is_shipped=False) == str(TRAINED_MODEL)
+
+
+@pytest.mark.slow
+def test_an_embedder_is_fine_tuned_like_its_model(tmp_path):
+    small = {"form": "tokenized", "min_count": 1, "changes": {"training.max_steps": 1}}
+    of_path = elmore.finetune(TEXT, tmp_path / "path", model=TRAINED_MODEL, **small)
+    of_embedder = elmore.finetune(
+        TEXT, tmp_path / "embedder", model=elmore.load(TRAINED_MODEL), **small
+    )
+    assert of_embedder.after == of_path.after
+    assert of_embedder.before == of_path.before
+
+
+def test_an_embedder_without_files_of_its_own_says_what_to_do(changed, tmp_path):
+    for embedder, reason in (
+        (changed, "was changed after it was loaded from"),
+        (elmore.Embedder(make_model()), "is not in a file"),
+    ):
+        for use in (
+            lambda model: elmore.finetune(TEXT, tmp_path / "run", model=model),
+            lambda model: elmore.fit("tags", tmp_path / "run", data=DATA, model=model),
+            lambda model: elmore.compare("tags", tmp_path / "run", data=DATA, model=model),
+            lambda model: elmore.load_task(tmp_path / "run", model=model),
+        ):
+            with pytest.raises(ModelError, match=rf"{reason}.*; save it to a folder with save\("):
+                use(embedder)
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_corpus_is_evaluated_by_its_heldout_part(corpus):
     expected = elmore.evaluate(corpus.heldout.documents(), model=TRAINED_MODEL).perplexity
     assert elmore.evaluate(corpus, model=TRAINED_MODEL).perplexity == expected
@@ -203,7 +299,9 @@ def test_old_names_of_settings_still_work(corpus, tmp_path):
 def test_a_setting_that_cannot_be_is_named(corpus, tmp_path):
     for settings, message in (
         ({"training.row": 4}, "did you mean 'rows'"),
-        ({"rows": 4}, "section.setting=value"),
+        ({"rows": 4}, r"'rows' is not the name of a setting; give its section too, such as 'tr"),
+        ({"training": {"row": 4}}, "did you mean 'rows'"),
+        ({"training": {}, "x=y.z": 4}, "'x=y.z' is not the name of a setting"),
         ({"training.rows": "many"}, "rows"),
     ):
         with pytest.raises(ConfigError, match=message):
@@ -258,7 +356,21 @@ def test_patterns_of_texts_are_expanded(tmp_path, monkeypatch):
         elmore.prepare("texts/*.gz", "other")
 
 
+def test_changes_may_be_nested():
+    nested = {"training": {"rows": 64, "weights": {"a": 2}}, "model.lstm": {"num_layers": 1}}
+    assert _to_changes(nested) == [
+        "training.rows=64",
+        "training.weights.a=2",
+        "model.lstm.num_layers=1",
+    ]
+
+
 WRONG = {
+    "the order of the command": lambda: elmore.pretrain("tiny", corpus="corpus", out="run"),
+    "an unknown argument": lambda: elmore.pretrain("corpus", "run", epoch=3),
+    "no argument at all": elmore.evaluate,
+    "a number as the model of a task": lambda: elmore.fit("tags", "out", data="data", model=5),
+    "strings and tokens": lambda: elmore.evaluate(["a", ["b"]]),
     "a number as out": lambda: elmore.prepare(TEXT, 5),
     "a number as corpus": lambda: elmore.pretrain(5, "run"),
     "a list of settings": lambda: elmore.pretrain("corpus", "run", changes=["training.rows=3"]),

@@ -1,9 +1,13 @@
 """What users of other libraries type works, or fails with one clear sentence."""
 
+import pickle
+
 import numpy as np
 import pytest
+import torch
 
 import elmore
+from elmore.read.engine import Engine
 from tests.tiny import TRAINED_MODEL
 
 
@@ -93,27 +97,124 @@ def test_other_input_is_one_clear_sentence(embedder, method, sentences, complain
 @pytest.mark.parametrize(
     ("name", "remedy"),
     [
-        ("batch_size", "tokens_per_batch"),
+        ("normalize", "divide the vectors by their norms"),
         ("show_progress_bar", "use progress=True"),
         ("convert_to_tensor", 'use output="torch"'),
         ("device", r"use to\(device\)"),
         ("layer", "did you mean 'layers'"),
-        ("nonsense", "it has: layers, tokenized"),
+        ("nonsense", "it has: sentences, layers, tokenized"),
     ],
 )
 def test_arguments_of_other_libraries_are_explained(embedder, name, remedy):
     with pytest.raises(elmore.ElmoreError, match=f"embed has no argument '{name}'; .*{remedy}"):
         embedder.embed("The bank", **{name: 1})
+    if remedy.startswith("it has"):
+        return
+    for method in (embedder.sentence_vectors, embedder.stream):
+        with pytest.raises(elmore.ElmoreError, match=f"has no argument '{name}'; .*{remedy}"):
+            method(["The bank"], **{name: 1})
+
+
+SENTENCES = [["a"] * length for length in (3, 1, 0, 7, 2, 2, 9)]
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [
+        {"batch_size": 1},
+        {"batch_size": 3},
+        {"tokens_per_batch": 1},
+        {"tokens_per_batch": 9, "batch_size": 2},
+        {"batch_size": 10**9, "tokens_per_batch": 10**9},
+    ],
+)
+@pytest.mark.parametrize("state", ["reset", "document", "stream"])
+def test_limits_of_a_batch_do_not_change_a_bit(limits, state):
+    def load(**settings):
+        return elmore.load(TRAINED_MODEL, state=state, **settings)
+
+    wanted = load().embed(SENTENCES, layers="all")
+    for found in (
+        load().embed(SENTENCES, layers="all", **limits),
+        load(**limits).embed(SENTENCES, layers="all"),
+        pickle.loads(pickle.dumps(load(**limits))).embed(SENTENCES, layers="all"),
+        list(load().stream(SENTENCES, layers="all", rows=len(SENTENCES), **limits)),
+    ):
+        assert all(map(np.array_equal, found, wanted))
+    pooled = load().sentence_vectors(SENTENCES)
+    assert np.array_equal(load().sentence_vectors(SENTENCES, **limits), pooled)
+
+
+@pytest.mark.parametrize("where", ["call", "load"])
+def test_a_batch_has_no_more_sentences_and_tokens_than_asked_for(where, monkeypatch):
+    sizes = []
+    run_batch = Engine._run_batch
+
+    def note_size(engine, active, finish):
+        sizes.append([len(sentence) + 2 for _, (_, sentence) in active])
+        return run_batch(engine, active, finish)
+
+    monkeypatch.setattr(Engine, "_run_batch", note_size)
+    limits = {"batch_size": 3, "tokens_per_batch": 14}
+    loaded = elmore.load(TRAINED_MODEL, **(limits if where == "load" else {}))
+    loaded.embed(SENTENCES, **(limits if where == "call" else {}))
+    assert sizes == [[11], [9, 5], [4, 4, 3]]
+    sizes.clear()
+    loaded.embed(SENTENCES)  # limits of one call are not those of the next
+    assert len(sizes) == (3 if where == "load" else 1)
+
+
+@pytest.mark.parametrize("name", ["batch_size", "tokens_per_batch"])
+@pytest.mark.parametrize("value", [0, -1, 1.5, "x", True])
+def test_limits_that_cannot_be_are_named(embedder, name, value):
+    for call in (embedder.embed, embedder.sentence_vectors):
+        with pytest.raises(elmore.ElmoreError, match=f"{name} is .*; give a whole number"):
+            call(["The bank"], **{name: value})
+    with pytest.raises(elmore.ElmoreError, match=f"{name} is .*; give a whole number"):
+        elmore.load(TRAINED_MODEL, **{name: value})
+
+
+def test_sentence_vectors_are_tensors_if_asked_for(embedder, capsys):
+    wanted = embedder.sentence_vectors(SENTENCES)
+    found = embedder.sentence_vectors(SENTENCES, output="torch", progress=True)
+    assert isinstance(found, torch.Tensor)
+    assert np.array_equal(found.numpy(), wanted)
+    assert "7/7" in capsys.readouterr().out
+    assert embedder.sentence_vectors("The bank", output="torch").shape == (48,)
+
+
+def test_a_file_is_embedded_with_a_progress_bar(embedder, tmp_path, capsys):
+    elmore.embed_to_file(embedder, SENTENCES, tmp_path / "v.npz", progress=True)
+    assert "7/?" in capsys.readouterr().out
+    with pytest.raises(elmore.ElmoreError, match=r"no argument 'batch_size'; give it to elmore\.l"):
+        elmore.embed_to_file(embedder, SENTENCES, tmp_path / "w.npz", batch_size=3)
 
 
 @pytest.mark.parametrize(
     ("name", "remedy"),
-    [("encode", "use embed"), ("save_pretrained", "use save"), ("cuda", "use to"), ("other", "")],
+    [
+        ("encode", "use embed"),
+        ("save_pretrained", "use save"),
+        ("cuda", "use to"),
+        ("half", 'precision="bf16"'),
+        ("dim", "use vector_dim"),
+        ("get_sentence_embedding_dimension", "use vector_dim"),
+        ("other", ""),
+    ],
 )
 def test_methods_of_other_libraries_are_explained(embedder, name, remedy):
     with pytest.raises(AttributeError, match=f"an Embedder has no '{name}'.*{remedy}"):
         getattr(embedder, name)
     assert not hasattr(embedder, name)
+
+
+def test_class_methods_of_other_libraries_are_explained():
+    with pytest.raises(
+        AttributeError, match=r"an Embedder has no 'from_pretrained'; use elmore\.l"
+    ):
+        elmore.Embedder.from_pretrained("path")
+    with pytest.raises(AttributeError, match=r"an Embedder has no 'other'$"):
+        elmore.Embedder.other  # noqa: B018
 
 
 @pytest.mark.parametrize("model", ["path", None, 3])

@@ -15,6 +15,7 @@ PACKAGE = ROOT / "src" / "elmore"
 # Each package or module may import from itself and from these; nothing may import what comes later.
 MAP = {
     "errors": set(),
+    "arguments": {"errors"},
     "wording": set(),
     "settings": {"errors"},
     "config": {"errors", "settings"},
@@ -24,7 +25,7 @@ MAP = {
     "model": {"config", "errors", "kernels", "text"},
     "build": {"config", "model", "text"},
     "weights": {"build", "config", "errors", "files", "model", "text", "wording"},
-    "read": {"config", "errors", "model", "text"},
+    "read": {"config", "errors", "model", "settings", "text"},
     "jobs": {"errors", "files"},
     "corpus": {"errors", "files", "settings", "text", "wording"},
     "lm": {
@@ -41,6 +42,7 @@ MAP = {
         "wording",
     },
     "embed": {
+        "arguments",
         "config",
         "errors",
         "files",
@@ -71,6 +73,7 @@ MAP = {
     "comparison": {"errors", "files", "jobs", "settings", "tasks", "weights", "wording"},
     "explore": {"config", "embed", "errors", "files", "lm", "settings", "text"},
     "api": {
+        "arguments",
         "comparison",
         "config",
         "corpus",

@@ -1,11 +1,14 @@
 """The commands as Python functions, with the same defaults, for notebooks and programs."""
 
 import json
+import os
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from elmore.arguments import explain_calls
 from elmore.config import StatePolicy
 from elmore.errors import ConfigError, DataError
 from elmore.settings import (
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
     from elmore.explore.use_index import UseIndex
     from elmore.lm.finetune import FinetuneReport
     from elmore.lm.finish import RunReport
+    from elmore.lm.language_model import LanguageModel
     from elmore.lm.perplexity import LossTotals
     from elmore.tasks.fit.fit import FitReport
     from elmore.tasks.fit.model import TaskModel
@@ -39,6 +43,7 @@ Changes = Mapping[str, Any] | None
 Documents = Iterable[Sequence[Sequence[str]]]
 
 
+@explain_calls()
 def prepare(
     text: PathLike | Sequence[PathLike],
     out: PathLike,
@@ -73,6 +78,7 @@ def prepare(
     )
 
 
+@explain_calls()
 def pretrain(
     corpus: "PathLike | Corpus",
     out: PathLike,
@@ -80,7 +86,7 @@ def pretrain(
     settings: PathLike | Mapping[str, Any] = "small",
     changes: Changes = None,
     weights: Mapping[str, int] | None = None,
-    start_from: PathLike | None = None,
+    start_from: "PathLike | Embedder | None" = None,
     restart: bool = False,
     device: str = "cpu",
     config: PathLike | None = None,
@@ -89,9 +95,10 @@ def pretrain(
 
     `settings` is a TOML file or the name of one that comes with elmore (tiny, small, medium,
     original, ...). `changes` changes some of them: `{"training.rows": 64}`. `weights` says how
-    often each source is read per epoch. `start_from` is a model whose weights training starts from;
-    the settings must have its architecture, or a file without [model]. The trained model is in
-    `out/model`. Under torchrun, only the first process gets a report; the others get None.
+    often each source is read per epoch. `start_from` is a model whose weights training starts from,
+    as a path or an embedder; the settings must have its architecture, or a file without [model].
+    The trained model is in `out/model`. Under torchrun, only the first process gets a report; the
+    others get None.
 
     ```python
     report = elmore.pretrain("corpus", "run", settings="tiny")
@@ -113,15 +120,16 @@ def pretrain(
         read_path("out", out),
         restart=restart,
         device=device,
-        start_from=start_from,
+        start_from=_find_model(start_from, none_is_shipped=False),
     )
 
 
+@explain_calls()
 def finetune(
     text: "PathLike | Corpus | Sequence[PathLike]",
     out: PathLike,
     *,
-    model: PathLike | None = None,
+    model: "PathLike | Embedder | None" = None,
     epochs: float = 1.0,
     max_new_words: int = 50_000,
     min_count: int = 3,
@@ -137,7 +145,8 @@ def finetune(
     """Fine-tune a model on the text of a domain, or resume; like `elmore finetune`.
 
     `text` is one or more text files, or a corpus that was prepared with `extends=True`. The model
-    also learns new words of the domain. `changes` changes settings of the training, such as
+    also learns new words of the domain. It is given by its path, by its hub id or as a loaded
+    embedder. `changes` changes settings of the training run, such as
     `{"optimizer.learning_rate": 0.0005}`. The report has the perplexity of held-out text `before`
     and `after`; the new model is in `out/model`.
 
@@ -151,10 +160,11 @@ def finetune(
     from elmore.lm.finetune import finetune_model  # noqa: PLC0415  brings torch
     from elmore.lm.finetune_corpus import prepare_finetuning  # noqa: PLC0415
 
+    source = _find_model(model)
     settings, corpus = prepare_finetuning(
         [text.folder] if isinstance(text, Corpus) else _to_list(text),
         read_path("out", out),
-        model=model,
+        model=source,
         preparation=PrepareSettings(
             form=cast("TextForm | None", form),  # which checks both
             language=cast("Language", language),
@@ -169,13 +179,14 @@ def finetune(
         restart=restart,
         device=device,
     )
-    return finetune_model(model, corpus, out, settings=settings, restart=restart, device=device)
+    return finetune_model(source, corpus, out, settings=settings, restart=restart, device=device)
 
 
+@explain_calls()
 def evaluate(
-    text: "PathLike | Corpus | Documents",
+    text: "PathLike | Corpus | Iterable[str] | Documents",
     *,
-    model: PathLike | None = None,
+    model: "PathLike | Embedder | None" = None,
     state: StatePolicy | str = StatePolicy.DOCUMENT,
     max_tokens: int | None = None,
     form: "TextForm | str | None" = None,
@@ -185,22 +196,21 @@ def evaluate(
     """Measure the perplexity of a text; like `elmore evaluate`.
 
     `text` is a text file (read as `form` says), a prepared corpus (its held-out part is measured),
-    or documents: lists of tokenized sentences. The result has `perplexity`, `forward_perplexity`,
-    `backward_perplexity` and `bits_per_character`.
+    a list of strings (the sentences of one document), or documents: lists of tokenized sentences.
+    `model` is a path, a hub id, or an embedder, which computes on its own device. The result has
+    `perplexity`, `forward_perplexity`, `backward_perplexity` and `bits_per_character`.
 
     >>> import elmore
     >>> elmore.evaluate([[["The", "bank", "of", "the", "river", "."]]]).num_tokens
     6
     """
-    from elmore.jobs.device import read_device  # noqa: PLC0415  brings torch
-    from elmore.lm.language_model import LanguageModel  # noqa: PLC0415
-    from elmore.lm.perplexity import measure_losses  # noqa: PLC0415
+    from elmore.lm.perplexity import measure_losses  # noqa: PLC0415  brings torch
 
     policy = StatePolicy(read_choice("state", state, StatePolicy))
     if max_tokens is not None:
         check_range("max_tokens", max_tokens, 1, MAX_COUNT)
     documents = _open_documents(text, form=form, language=language)
-    loaded = LanguageModel.load(model).to(read_device(device))
+    loaded = _open_language_model(model, device=device)
     return measure_losses(
         loaded.elmo,
         loaded.softmax,
@@ -211,6 +221,7 @@ def evaluate(
     )
 
 
+@explain_calls()
 def neighbors(
     word: str,
     sentences: "PathLike | UseIndex | Iterable[str | Sequence[str]]",
@@ -263,6 +274,7 @@ def neighbors(
     return nearest_to(embedder, word, parsed, query=tokens, layers=layers, top=top)
 
 
+@explain_calls()
 def fit(
     task: str,
     out: PathLike | None = None,
@@ -271,7 +283,7 @@ def fit(
     train: PathLike | None = None,
     dev: PathLike | None = None,
     test: PathLike | None = None,
-    model: PathLike | None = None,
+    model: "PathLike | Embedder | None" = None,
     words: PathLike | None = None,
     settings: PathLike | Mapping[str, Any] | None = None,
     changes: Changes = None,
@@ -282,10 +294,10 @@ def fit(
 ) -> "FitReport":
     """Train a task network with ELMo vectors, or resume; like `elmore fit`.
 
-    Give a folder (`data`), or `train` and `dev`. `model` is the biLM, `words` a file of word
-    vectors. `settings` is a TOML file; without it, the task's own settings are used. `changes`
-    changes some of them: `{"elmo.where": "both"}`. `out` is by default a folder with the name of
-    the task. `accept` trains even if the data looks wrong.
+    Give a folder (`data`), or `train` and `dev`. `model` is the biLM: its path, its hub id or a
+    loaded embedder. `words` is a file of word vectors. `settings` is a TOML file; without it, the
+    task's own settings are used. `changes` changes some of them: `{"elmo.where": "both"}`. `out` is
+    by default a folder with the name of the task. `accept` trains even if the data looks wrong.
 
     ```python
     report = elmore.fit("ner", "entities", data="conll2003")
@@ -304,13 +316,14 @@ def fit(
         loaded,
         parts,
         Path(loaded.kind) if out is None else out,
-        elmo=ElmoChoice(name=None if model is None else str(model)),
+        elmo=ElmoChoice(name=_find_model(model)),
         accept=accept,
         restart=restart,
         device=device,
     )
 
 
+@explain_calls()
 def compare(
     task: str,
     out: PathLike | None = None,
@@ -319,7 +332,7 @@ def compare(
     train: PathLike | None = None,
     dev: PathLike | None = None,
     test: PathLike | None = None,
-    model: PathLike | None = None,
+    model: "PathLike | Embedder | None" = None,
     words: PathLike | None = None,
     variants: Sequence[str] = ("without", "input"),
     shares: Sequence[float] = (100,),
@@ -358,15 +371,16 @@ def compare(
         shares=read_shares(_to_list(shares)),
         num_seeds=seeds,
         command=f"elmore.compare({loaded.kind!r}, ...)",
-        model=None if model is None else str(model),
+        model=_find_model(model),
         accept=accept,
         restart=restart,
         device=device,
     )
 
 
+@explain_calls()
 def load_task(
-    folder: PathLike, *, model: PathLike | None = None, device: str = "cpu"
+    folder: PathLike, *, model: "PathLike | Embedder | None" = None, device: str = "cpu"
 ) -> "TaskModel":
     """Load a task network that `fit` trained; `model` names its biLM if that has moved.
 
@@ -377,15 +391,15 @@ def load_task(
     """
     from elmore.tasks.fit.folder import load_task_model  # noqa: PLC0415  brings torch
 
-    elmo = None if model is None else str(model)
-    return load_task_model(read_path("folder", folder), elmo=elmo, device=device)
+    return load_task_model(read_path("folder", folder), elmo=_find_model(model), device=device)
 
 
+@explain_calls()
 def predict(
     folder: "PathLike | TaskModel",
     examples: Iterable[Any],
     *,
-    model: PathLike | None = None,
+    model: "PathLike | Embedder | None" = None,
     device: str = "cpu",
 ) -> list[Any]:
     """Return the predictions of a trained task for some examples, in their order.
@@ -404,8 +418,42 @@ def predict(
     return [prediction for _, prediction in loaded.predict(given)]
 
 
+def _find_model(model: "PathLike | Embedder | None", *, none_is_shipped: bool = True) -> str | None:
+    """Return the path or hub id of a model; for an embedder, the path it was loaded from.
+
+    If `none_is_shipped`, an embedder of the model that comes with elmore gives None, which is valid
+    in any installation.
+    """
+    if model is None:
+        return None
+    if isinstance(model, str | os.PathLike):
+        return os.fspath(model)
+    from elmore.embed.embedder import Embedder  # noqa: PLC0415  brings torch
+
+    if isinstance(model, Embedder):
+        return None if none_is_shipped and model.is_shipped else model.find_path()
+    raise ConfigError(f"model is {model!r:.60}; give a path, a hub id or what elmore.load returns")
+
+
+def _open_language_model(model: "PathLike | Embedder | None", *, device: str) -> "LanguageModel":
+    """Load a model with its LM head, or take that of an embedder."""
+    from elmore.embed.embedder import Embedder  # noqa: PLC0415  brings torch
+    from elmore.jobs.device import read_device  # noqa: PLC0415
+    from elmore.lm.language_model import LanguageModel  # noqa: PLC0415
+
+    chosen = read_device(device)
+    if not isinstance(model, Embedder):
+        return LanguageModel.load(model).to(chosen)
+    if device != "cpu" and chosen != model.device:
+        raise ConfigError(
+            f"device is {device!r:.60}, but the embedder is on {model.device}; move it with "
+            "to(device), or leave device out"
+        )
+    return model.language_model
+
+
 def _open_documents(
-    text: "PathLike | Corpus | Documents",
+    text: "PathLike | Corpus | Iterable[str] | Documents",
     *,
     form: "TextForm | str | None",
     language: Language | str,
@@ -419,19 +467,30 @@ def _open_documents(
         text = open_corpus(text)
     if isinstance(text, Corpus):
         return text.heldout.documents()
-    if not isinstance(text, str | Path):
-        return _check_documents(text)
     chosen = Language(read_choice("language", language, Language))
+    if not isinstance(text, str | Path):
+        return _check_documents(text, language=chosen)
     sentences = open_input(text, form=form, language=chosen, keeps_document_ends=True)
     return group_documents(parse_given(sentence, language=chosen) for sentence in sentences)
 
 
-def _check_documents(documents: Any) -> Iterator[list[list[str]]]:
-    """Yield documents as lists of sentences; tokens that are strings would be read by letters."""
+def _check_documents(given: Any, *, language: Language) -> Iterator[list[list[str]]]:
+    """Yield documents as lists of sentences; a list of strings is one document.
+
+    Strings inside a document are refused, because they may be sentences or tokens.
+    """
     from elmore.text.inputs import check_sentences  # noqa: PLC0415
     from elmore.text.tokens import parse_sentence  # noqa: PLC0415
 
-    for document in check_sentences(documents, what="documents"):
+    documents = iter(check_sentences(given, what="documents"))
+    first = next(documents, None)
+    if first is None:
+        return
+    rest = chain([first], documents)
+    if isinstance(first, str):
+        yield [_parse_string(sentence, language=language) for sentence in rest]
+        return
+    for document in rest:
         sentences = list(check_sentences(document, what="tokenized sentences"))
         if any(isinstance(sentence, str | bytes) for sentence in sentences):
             raise DataError(
@@ -439,6 +498,17 @@ def _check_documents(documents: Any) -> Iterator[list[list[str]]]:
                 "tokenized sentences, such as [[['A', 'sentence', '.']]]"
             )
         yield [parse_sentence(sentence) for sentence in sentences]
+
+
+def _parse_string(sentence: Any, *, language: Language) -> list[str]:
+    from elmore.text.tokens import parse_sentence  # noqa: PLC0415
+
+    if not isinstance(sentence, str):
+        raise DataError(
+            f"got {sentence!r:.40} in a list of strings; give strings only, or documents as lists "
+            "of tokenized sentences"
+        )
+    return parse_sentence(sentence, language=language)
 
 
 def _read_settings(
@@ -464,16 +534,27 @@ def _read_settings(
 
 
 def _to_changes(settings: Mapping[str, Any] | None, *, prefix: str = "") -> list[str]:
-    """Write settings as `--set` takes them, and check their form."""
+    """Write settings as `--set` takes them, and check their form.
+
+    Sections may be nested: `{"training": {"rows": 64}}` is `{"training.rows": 64}`.
+    """
     if settings is not None and not isinstance(settings, Mapping):
         raise ConfigError(
             f"changes are {settings!r:.60}; give a dictionary such as {{'training.rows': 64}}"
         )
-    changes = [
-        f"{prefix}{name}={_to_json(name, value)}" for name, value in (settings or {}).items()
-    ]
-    for change in changes:
-        apply_change({}, change)
+    changes: list[str] = []
+    for name, value in (settings or {}).items():
+        if isinstance(value, Mapping):
+            changes += _to_changes(value, prefix=f"{prefix}{name}.")
+            continue
+        full_name = f"{prefix}{name}"
+        if not all(full_name.split(".")) or "." not in full_name or "=" in full_name:
+            raise ConfigError(
+                f"{full_name!r:.60} is not the name of a setting; give its section too, such as "
+                "'training.rows'"
+            )
+        changes.append(f"{full_name}={_to_json(full_name, value)}")
+        apply_change({}, changes[-1])
     return changes
 
 

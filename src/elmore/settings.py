@@ -52,17 +52,19 @@ def apply_change(values: dict[str, Any], change: str) -> None:
     name, equals, text = change.partition("=")
     *sections, setting = name.strip().split(".")
     if not equals or not sections or not all([*sections, setting]):
-        raise ConfigError(f"--set {change!r:.80} is not of the form section.setting=value")
+        raise ConfigError(f"the change {change!r:.80} is not of the form section.setting=value")
     try:
         value = tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         value = text.strip()
     except (ValueError, RecursionError):  # thousands of digits or brackets
-        raise ConfigError(f"--set {change!r:.80}: the value is too long") from None
+        raise ConfigError(f"the change {change!r:.80} has a value that is too long") from None
     for section in sections:
         values = values.setdefault(section, {})
         if not isinstance(values, dict):
-            raise ConfigError(f"--set {change!r:.80}: {section!r} has no settings of its own")
+            raise ConfigError(
+                f"the change {change!r:.80} is wrong: {section!r} has no settings of its own"
+            )
     values[setting] = value
 
 

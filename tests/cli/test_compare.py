@@ -51,7 +51,7 @@ def test_mistakes_are_told_in_a_sentence_and_nothing_is_written(elmore_command, 
         ([*compare, *data, "--set", "elmo.where=none"], "elmo.where is 'none'"),
         ([*compare, *data, "--set", "training.epochs=3"], "unknown setting 'epochs'"),
         ([*compare, "--data", "broken"], "dev.txt, line 2"),
-        ([*compare], "data is missing; give a folder (--data), or --train and --dev"),
+        ([*compare], "data is missing; give a folder (data), or both train and dev"),
         ([*compare, *data, "-o", "data"], "data contains other files"),
         ([*compare, *data, "--model", "./nowhere"], "there is no model at './nowhere'"),
     ):

@@ -97,7 +97,7 @@ def test_mistakes_are_told_in_a_sentence_and_nothing_is_written(elmore_command, 
     data = ["--data", "data"]
     for arguments, told in (
         (["fit", "parsing", *data], "unknown task 'parsing'; choose one of: entities"),
-        (fit, "data is missing; give a folder (--data), or --train and --dev"),
+        (fit, "data is missing; give a folder (data), or both train and dev"),
         ([*fit, "--data", "nowhere"], "nowhere is not a folder"),
         ([*fit, "--data", "model"], "has no file for train"),
         ([*fit, "--data", "broken"], "dev.txt, line 2"),

@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Any, Self, overload
 import numpy as np
 import torch
 
+from elmore.arguments import explain_calls
 from elmore.config import WEIGHTS_IN_MEMORY, Precision, StatePolicy, read_precision
 from elmore.embed.layer_choice import AVERAGE, Array, LayerChoice, Layers, Output
-from elmore.embed.other_names import OTHER_METHODS, suggest_argument
+from elmore.embed.other_names import OTHER_ARGUMENTS, ExplainsNames, explain_name
 from elmore.embed.pooling import Pool, pool_tokens
 from elmore.embed.progress import show_progress
-from elmore.errors import ConfigError, ModelError
+from elmore.errors import ModelError
 from elmore.jobs.device import move_model, read_device
 from elmore.model.packed_bilm import freeze
 from elmore.model.state import BiLMState, RowMemory
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 Sentence = str | Sequence[str]
 
 
+@explain_calls(OTHER_ARGUMENTS)
 def load(
     source: str | Path | None = None,
     *,
@@ -55,6 +57,7 @@ def load(
     device: str | torch.device = "cpu",
     language: Language | str = Language.EN,
     tokens_per_batch: int = 2048,
+    batch_size: int | None = None,
     cache_size: int = 30_000,
     max_sentence_tokens: int = 10_000,
     precision: Precision | str = Precision.F32,
@@ -82,6 +85,7 @@ def load(
         layers=layers,
         language=language,
         tokens_per_batch=tokens_per_batch,
+        batch_size=batch_size,
         cache_size=cache_size,
         max_sentence_tokens=max_sentence_tokens,
         precision=precision,
@@ -90,12 +94,13 @@ def load(
     return embedder
 
 
-class Embedder:
+class Embedder(metaclass=ExplainsNames):
     """Computes contextual vectors, one per token.
 
     A sentence is a string, which is split into tokens, or a list of tokens, which is used as is.
-    `tokens_per_batch` bounds memory and `cache_size` the number of cached context-free vectors;
-    neither changes results. Under policy `reset`, vectors depend only on their sentence, to the
+    A batch has at most `tokens_per_batch` tokens, markers included, and `batch_size` sentences;
+    both bound memory. `cache_size` is the number of cached context-free vectors. None of the three
+    changes results. Under policy `reset`, vectors depend only on their sentence, to the
     bit. `precision` is that of the weights: `bf16` and `int8` need a half and a quarter of the
     memory, and their vectors are about 0.4 % and 2 % off.
 
@@ -112,6 +117,7 @@ class Embedder:
         layers: Layers = AVERAGE,
         language: Language | str = Language.EN,
         tokens_per_batch: int = 2048,
+        batch_size: int | None = None,
         cache_size: int = 30_000,
         max_sentence_tokens: int = 10_000,
         precision: Precision | str = Precision.F32,
@@ -122,7 +128,6 @@ class Embedder:
                 "returns an embedder"
             )
         model.require_weights()
-        check_range("tokens_per_batch", tokens_per_batch, 1, sys.maxsize)
         check_range("max_sentence_tokens", max_sentence_tokens, 1, sys.maxsize)
         check_range("cache_size", cache_size, 0, sys.maxsize)
         self.model = model.eval()
@@ -137,6 +142,7 @@ class Embedder:
             self._bilm,
             TokenCache(self._bilm, model.speller, size=cache_size),
             tokens_per_batch=tokens_per_batch,
+            batch_size=batch_size,
             num_parallel=max(1, torch.get_num_threads() // 2),  # one thread per direction
         )
         self._memory = RowMemory()
@@ -160,6 +166,7 @@ class Embedder:
                 "layers": self.layers,
                 "language": self.language,
                 "tokens_per_batch": self._engine.tokens_per_batch,
+                "batch_size": self._engine.batch_size,
                 "cache_size": self._engine.cache.size,
                 "max_sentence_tokens": self.max_sentence_tokens,
                 "precision": self.precision,
@@ -229,6 +236,7 @@ class Embedder:
         chosen = self.layers if layers is None else layers
         return LayerChoice(chosen, num_layers=self.num_layers)
 
+    @explain_calls(OTHER_ARGUMENTS)
     def embed(
         self,
         sentences: str | Iterable[Sentence],
@@ -237,8 +245,9 @@ class Embedder:
         tokenized: bool = False,
         output: Output | str = Output.NUMPY,
         progress: bool = False,
+        batch_size: int | None = None,
+        tokens_per_batch: int | None = None,
         rows: int | None = None,
-        **unknown: Any,
     ) -> Any:
         """Return one (tokens, D) array per sentence, in input order.
 
@@ -250,11 +259,12 @@ class Embedder:
         numbers give (layers, tokens, D) arrays. `output="torch"` gives tensors on the model's
         device. `progress` shows a progress bar, in notebooks too.
 
+        `batch_size` is the maximum number of sentences per batch and `tokens_per_batch` that of
+        tokens; by default, those of the embedder. Neither changes results.
+
         Under state policy `stream`, a call is one batch, and its sentence k continues row k; with
         `rows`, the sentences are consecutive batches of that size.
         """
-        for name in unknown:
-            raise ConfigError(f"embed has no argument {name!r:.60}; {suggest_argument(name)}")
         parsed, is_single = self._parse_input(sentences, tokenized=tokenized)
         found: list[Any] = []
         windows = self._windows(
@@ -262,6 +272,8 @@ class Embedder:
             layers=layers,
             rows=max(len(parsed), 1) if rows is None else rows,
             output=Output(read_choice("output", output, Output)),
+            batch_size=batch_size,
+            tokens_per_batch=tokens_per_batch,
         )
         with show_progress(len(parsed), is_shown=progress) as advance:
             for window in windows:
@@ -271,14 +283,28 @@ class Embedder:
 
     __call__ = embed
 
+    @explain_calls(OTHER_ARGUMENTS)
     def stream(
-        self, sentences: Iterable[Sentence], *, layers: Layers | None = None, rows: int = 1
+        self,
+        sentences: Iterable[Sentence],
+        *,
+        layers: Layers | None = None,
+        batch_size: int | None = None,
+        tokens_per_batch: int | None = None,
+        rows: int = 1,
     ) -> Iterator[Array]:
         """Yield the arrays that `embed` would return, reading the input lazily."""
         parsed = (self._parse(sentence) for sentence in check_sentences(sentences))
-        windows = self._windows(parsed, layers=layers, rows=rows)
+        windows = self._windows(
+            parsed,
+            layers=layers,
+            rows=rows,
+            batch_size=batch_size,
+            tokens_per_batch=tokens_per_batch,
+        )
         return (vectors for window in windows for vectors in window.vectors)
 
+    @explain_calls(OTHER_ARGUMENTS)
     def sentence_vectors(
         self,
         sentences: str | Iterable[Sentence],
@@ -286,26 +312,38 @@ class Embedder:
         pool: Pool | str = Pool.MEAN,
         layers: Layers | None = None,
         tokenized: bool = False,
-    ) -> Array:
+        output: Output | str = Output.NUMPY,
+        progress: bool = False,
+        batch_size: int | None = None,
+        tokens_per_batch: int | None = None,
+    ) -> Any:
         """Return (sentences, D): the mean or maximum over each sentence's tokens, or the last.
 
         With `pool="last"`, the forward half is that of the last token and the backward half that of
         the first token, so that each direction has read the whole sentence. A sentence without
-        tokens gets zeros. Several layers are concatenated, layer by layer. Input is as for `embed`;
-        one sentence gives a single vector.
+        tokens gets zeros. Several layers are concatenated, layer by layer. Input and the other
+        arguments are as for `embed`; one sentence gives a single vector.
         """
         how = Pool(read_choice("pool", pool, Pool))
+        wanted = Output(read_choice("output", output, Output))
         num_layers = self.choose_layers(layers).num_kept or 1
         parsed, is_single = self._parse_input(sentences, tokenized=tokenized)
-        windows = self._windows(parsed, layers=layers, rows=max(len(parsed), 1))
-        pooled = [
-            pool_tokens(vectors, how).reshape(-1)
-            for window in windows
-            for vectors in window.vectors
-        ]
+        windows = self._windows(
+            parsed,
+            layers=layers,
+            rows=max(len(parsed), 1),
+            batch_size=batch_size,
+            tokens_per_batch=tokens_per_batch,
+        )
+        pooled: list[Array] = []
+        with show_progress(len(parsed), is_shown=progress) as advance:
+            for window in windows:
+                pooled.extend(pool_tokens(vectors, how).reshape(-1) for vectors in window.vectors)
+                advance(len(window.vectors))
         empty = np.empty((0, num_layers * self.vector_dim), dtype=np.float32)
         stacked = np.stack(pooled) if pooled else empty
-        return stacked[0] if is_single else stacked
+        found = stacked[0] if is_single else stacked
+        return torch.from_numpy(found).to(self.device) if wanted is Output.TORCH else found
 
     @overload
     def tokenize(self, text: str) -> list[str]: ...
@@ -386,6 +424,23 @@ class Embedder:
         return self.model
 
     @property
+    def is_shipped(self) -> bool:
+        """Whether this is the model that comes with elmore."""
+        return self._source is not None and self._source.is_default and not self._is_changed()
+
+    def find_path(self) -> str:
+        """Return the path of the model's files, for functions that read them again."""
+        remedy = "save it to a folder with save(folder), and give that folder"
+        if self._source is None:
+            raise ModelError(f"the model of this embedder is not in a file; {remedy}")
+        if self._is_changed():
+            raise ModelError(
+                f"the model of this embedder was changed after it was loaded from {self._source}; "
+                f"{remedy}"
+            )
+        return self._source.find_complete(remedy=remedy)
+
+    @property
     def device(self) -> torch.device:
         """The device that it computes on."""
         return self._bilm.device
@@ -402,8 +457,7 @@ class Embedder:
 
     def __getattr__(self, name: str) -> Any:
         """Name the method that does what another library's method of this name does."""
-        hint = f"; {OTHER_METHODS[name]}" if name in OTHER_METHODS else ""
-        raise AttributeError(f"an Embedder has no {name!r}{hint}")
+        raise AttributeError(explain_name(name))
 
     def __repr__(self) -> str:
         return (
@@ -439,6 +493,8 @@ class Embedder:
         state: BiLMState | None = None,
         num_before: int = 0,
         output: Output = Output.NUMPY,
+        batch_size: int | None = None,
+        tokens_per_batch: int | None = None,
     ) -> Iterator[SentenceWindow[Any]]:
         """Embed tokenized sentences window by window, starting from `state` if given.
 
@@ -447,7 +503,7 @@ class Embedder:
         """
         choice = self.choose_layers(layers)
         reading = WindowedReading(
-            self._engine,
+            self._engine.with_limits(tokens_per_batch=tokens_per_batch, batch_size=batch_size),
             partial(choice.cut, output=output),
             make_empty=partial(choice.make_empty, self._bilm, output=output),
             policy=self.state,
@@ -461,16 +517,14 @@ class Embedder:
         *,
         layers: Layers | None,
         rows: int,
-        output: Output = Output.NUMPY,
+        **settings: Any,
     ) -> Iterator[SentenceWindow[Any]]:
         """Embed sentences; under policy `stream`, continue the rows of the previous call."""
         if self.state is not StatePolicy.STREAM:
-            yield from self.windows(sentences, layers=layers, rows=rows, output=output)
+            yield from self.windows(sentences, layers=layers, rows=rows, **settings)
             return
         carried = self._memory.recall(self.initial_state(rows))
-        for window in self.windows(
-            sentences, layers=layers, rows=rows, state=carried, output=output
-        ):
+        for window in self.windows(sentences, layers=layers, rows=rows, state=carried, **settings):
             if window.state is not None:
                 self._memory.keep(window.state)
             yield window

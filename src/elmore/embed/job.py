@@ -14,11 +14,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from elmore.arguments import explain_calls
 from elmore.config import VECTORS, Precision, StatePolicy, read_precision
 from elmore.embed.chunks import ChunkFolder, digest_tokens
 from elmore.embed.embedder import Embedder, load
 from elmore.embed.layer_choice import Layers
+from elmore.embed.other_names import OTHER_ARGUMENTS
 from elmore.embed.pooling import Pool, pool_tokens
+from elmore.embed.progress import show_progress
 from elmore.embed.record_keys import RecordKeys
 from elmore.embed.vector_file import (
     DTYPES,
@@ -58,6 +61,7 @@ class JobReport:
     kernel: str | None
 
 
+@explain_calls(OTHER_ARGUMENTS)
 def embed_to_file(
     embedder: Embedder | str | Path,
     sentences: str | Path | Iterable[GivenSentence],
@@ -69,6 +73,7 @@ def embed_to_file(
     compress: bool = False,
     pool: Pool | str | None = None,
     restart: bool = False,
+    progress: bool = False,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> JobReport:
     """Embed a text file or a list of sentences into a .h5, .parquet or .npz file.
@@ -82,7 +87,8 @@ def embed_to_file(
     sentence has one vector, and its only token is the whole sentence.
 
     If the call is interrupted, repeat it to resume: finished parts wait in `<out>.partial/`.
-    `restart` deletes them. `on_progress` is called with the sentences and tokens done so far.
+    `restart` deletes them. `progress` shows a progress bar; `on_progress` is called with the
+    sentences and tokens done so far.
 
     ```python
     embedder = elmore.load()
@@ -110,9 +116,11 @@ def embed_to_file(
     with (
         ChunkFolder(parts, job=asdict(header), restart=restart) as chunks,
         _removing_if_empty(chunks),
+        show_progress(None, is_shown=progress) as advance,
     ):
         num_resumed = chunks.num_sentences
         rest = _skip_done(parsed, chunks, counter, pool=how)
+        advance(num_resumed)
         windows = embedder.windows(
             rest, layers=layers, state=_to_state(chunks.state, embedder), num_before=num_resumed
         )
@@ -126,6 +134,7 @@ def embed_to_file(
                 pending.append(SentenceVectors(tokens=_list(tokens, pool=how), vectors=vectors))
                 num_bytes += vectors.nbytes
                 counter.count(len(tokens))
+            advance(len(window.vectors))
             if num_bytes >= CHUNK_BYTES or time.monotonic() - last_added >= CHUNK_SECONDS:
                 chunks.add(pending, state=_from_state(state))
                 pending, num_bytes, last_added = [], 0, time.monotonic()

@@ -1,6 +1,6 @@
 """Names that other libraries use for what an embedder does, for error messages."""
 
-import difflib
+from typing import Any
 
 OTHER_METHODS = {
     "encode": "use embed for one vector per token, or sentence_vectors for one per sentence",
@@ -9,6 +9,8 @@ OTHER_METHODS = {
     "embed_sentences": "use embed",
     "embed_batch": "use embed",
     "sents2elmo": "use embed",
+    "get_elmo_vectors": "use embed",
+    "get_elmo_vector_average": "use sentence_vectors",
     "save_pretrained": "use save",
     "save_to_disk": "use save",
     "push_to_hub": "use load_model().push_to_hub",
@@ -18,11 +20,19 @@ OTHER_METHODS = {
     "eval": "an embedder never trains, so this is not needed",
     "cpu": 'use to("cpu")',
     "cuda": 'use to("cuda")',
+    "half": 'load it with elmore.load(..., precision="bf16")',
+    "bfloat16": 'load it with elmore.load(..., precision="bf16")',
+    "dim": "use vector_dim",
+    "embedding_dim": "use vector_dim",
+    "hidden_size": "use vector_dim",
+    "get_output_dim": "use vector_dim",
+    "get_sentence_embedding_dimension": "use vector_dim",
+    "max_seq_length": "use max_sentence_tokens",
+    "tokenizer": "use tokenize",
 }
 
-ARGUMENTS = ("layers", "tokenized", "output", "progress", "rows")
-_OTHER_ARGUMENTS = {
-    "batch_size": "batches are measured in tokens: give tokens_per_batch to elmore.load",
+OTHER_ARGUMENTS = {
+    "batch_size": "give it to elmore.load",
     "tokens_per_batch": "give it to elmore.load",
     "device": "give it to elmore.load, or use to(device)",
     "show_progress_bar": "use progress=True",
@@ -32,16 +42,20 @@ _OTHER_ARGUMENTS = {
     "is_split_into_words": "use tokenized=True",
     "output_layer": "use layers=",
     "mix": "use layers=",
+    "normalize": "divide the vectors by their norms, np.linalg.norm(vectors, axis=-1)",
+    "normalize_embeddings": "divide the vectors by their norms, np.linalg.norm(vectors, axis=-1)",
+    "pooling": "use sentence_vectors(..., pool=)",
 }
 
 
-def suggest_argument(name: str) -> str:
-    """Return what to use instead of an argument that `embed` does not have.
+def explain_name(name: str) -> str:
+    """Return the message for a name that an embedder does not have."""
+    hint = f"; {OTHER_METHODS[name]}" if name in OTHER_METHODS else ""
+    return f"an Embedder has no {name!r}{hint}"
 
-    >>> suggest_argument("layer"), suggest_argument("show_progress_bar")
-    ("did you mean 'layers'?", 'use progress=True')
-    """
-    if name in _OTHER_ARGUMENTS:
-        return _OTHER_ARGUMENTS[name]
-    close = difflib.get_close_matches(name, ARGUMENTS, n=1)
-    return f"did you mean {close[0]!r}?" if close else f"it has: {', '.join(ARGUMENTS)}"
+
+class ExplainsNames(type):
+    """A class that explains other libraries' names of its class methods."""
+
+    def __getattr__(cls, name: str) -> Any:
+        raise AttributeError(explain_name(name))

@@ -5,8 +5,11 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def show_progress(num_sentences: int, *, is_shown: bool) -> Iterator[Callable[[int], None]]:
-    """Show how many sentences are done; call the result with the number of new ones."""
+def show_progress(num_sentences: int | None, *, is_shown: bool) -> Iterator[Callable[[int], None]]:
+    """Show how many sentences are done; call the result with the number of new ones.
+
+    `num_sentences` is the total, if it is known.
+    """
     if not is_shown:
         yield lambda _number: None
         return

@@ -86,7 +86,7 @@ def _make_values(epochs: float, changes: Sequence[str]) -> dict[str, Any]:
     for change in changes:
         if change.startswith("model."):
             raise ConfigError(
-                f"--set {change}: fine-tuning cannot change the architecture; leave this out"
+                f"fine-tuning cannot change the architecture; leave out {change!r:.80}"
             )
         apply_change(values, change)
     return values

@@ -229,7 +229,7 @@ def load_settings(
     try:
         return read_settings(values, needs_model=needs_model)
     except ConfigError as error:
-        origin = f"{path} with --set" if changes else str(path)
+        origin = f"{path} with changes" if changes else str(path)
         raise ConfigError(f"{origin}: {error}") from None
 
 

@@ -5,6 +5,8 @@ A chain is the text that one LSTM state runs through: a sentence, a document or 
 Shapes: L layers, N tokens of a batch (with markers), D both directions of one layer.
 """
 
+import copy
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -20,6 +22,7 @@ from elmore.model.state import BiLMState, join
 from elmore.read.batch_pool import submit
 from elmore.read.reader import Reader
 from elmore.read.token_cache import TokenCache
+from elmore.settings import check_range
 from elmore.text.batches import NUM_MARKERS, Tokens
 
 _Result = TypeVar("_Result")
@@ -60,9 +63,10 @@ class ReadBatch:
 class Engine:
     """A network, its token cache, and how batches are cut.
 
-    A batch has up to `tokens_per_batch` tokens. `num_parallel` batches run in parallel, which helps
-    if there are more cores than the two directions of one batch use. `initial` overrides the
-    network's initial state. The network's weights must not change while it reads.
+    A batch has up to `tokens_per_batch` tokens and `batch_size` sentences. `num_parallel` batches
+    run in parallel, which helps if there are more cores than the two directions of one batch use.
+    `initial` overrides the network's initial state. The network's weights must not change while it
+    reads.
     """
 
     def __init__(
@@ -71,14 +75,25 @@ class Engine:
         cache: TokenCache,
         *,
         tokens_per_batch: int,
+        batch_size: int | None = None,
         num_parallel: int = 1,
         initial: BiLMState | None = None,
     ) -> None:
         self.reader = reader
         self.cache = cache
-        self.tokens_per_batch = tokens_per_batch
+        self.tokens_per_batch = _check_limit("tokens_per_batch", tokens_per_batch)
+        self.batch_size = None if batch_size is None else _check_limit("batch_size", batch_size)
         self.num_parallel = num_parallel
         self._initial = None if initial is None else initial.like(reader.initial_state(1))
+
+    def with_limits(self, *, tokens_per_batch: int | None, batch_size: int | None) -> "Engine":
+        """Return an engine with other limits for its batches, which shares the rest."""
+        other = copy.copy(self)
+        if tokens_per_batch is not None:
+            other.tokens_per_batch = _check_limit("tokens_per_batch", tokens_per_batch)
+        if batch_size is not None:
+            other.batch_size = _check_limit("batch_size", batch_size)
+        return other
 
     def initial_state(self, num_sentences: int) -> BiLMState:
         """Return the state that sentences start from."""
@@ -118,7 +133,9 @@ class Engine:
         lengths = [len(sentence) + NUM_MARKERS for _, (_, sentence) in active]
         calls = [
             partial(self._run_batch, [active[index] for index in batch], finish)
-            for batch in cut_batches(lengths, max_tokens=self.tokens_per_batch)
+            for batch in cut_batches(
+                lengths, max_tokens=self.tokens_per_batch, max_sentences=self.batch_size
+            )
         ]
         if self.num_parallel == 1 or len(calls) == 1:
             for call in calls:
@@ -181,7 +198,14 @@ def _take_sentence(
         chain = following
 
 
-def cut_batches(lengths: Sequence[int], *, max_tokens: int) -> Iterator[list[int]]:
+def _check_limit(name: str, value: int) -> int:
+    check_range(name, value, 1, sys.maxsize)
+    return value
+
+
+def cut_batches(
+    lengths: Sequence[int], *, max_tokens: int, max_sentences: int | None = None
+) -> Iterator[list[int]]:
     """Group sentences of similar length into batches of at most `max_tokens`; yield their indices.
 
     A longer sentence is a batch of its own. The batch that is not full has the shortest sentences,
@@ -193,7 +217,7 @@ def cut_batches(lengths: Sequence[int], *, max_tokens: int) -> Iterator[list[int
     batch: list[int] = []
     num_tokens = 0
     for number in sorted(range(len(lengths)), key=lambda number: -lengths[number]):
-        if batch and num_tokens + lengths[number] > max_tokens:
+        if batch and (num_tokens + lengths[number] > max_tokens or len(batch) == max_sentences):
             yield batch
             batch, num_tokens = [], 0
         batch.append(number)

@@ -12,8 +12,10 @@ from elmore.weights.archive import SUFFIXES, is_archive, name_archive, unpack
 from elmore.weights.bilm_tf import HDF5_SUFFIXES, OPTIONS, TOKEN_EMBEDDINGS, read_bilm_tf
 from elmore.weights.bilm_tf_checkpoint import read_checkpoint
 from elmore.weights.elmo_model import ElmoModel
+from elmore.weights.hub import fetch
 from elmore.weights.many_langs import read_many_langs
-from elmore.weights.model_folder import find_folder
+from elmore.weights.model_folder import FILES, find_folder
+from elmore.weights.softmax_file import FILES as SOFTMAX_FILES
 from elmore.weights.tf_checkpoint.prefix import find_prefix
 
 DEFAULT_MODEL = Path(__file__).parents[1] / "models" / "english"
@@ -54,6 +56,16 @@ class ModelSource:
         if self.hub_id is None or Path(self.path).exists():
             return find_folder(self.path)
         return find_folder(self.hub_id, **self.hub_options)
+
+    def find_complete(self, *, remedy: str) -> str:
+        """Return the path of a model that needs no other files; also fetch its softmax."""
+        if self.options or self.token_embeddings or self.vocabulary or self.softmax:
+            raise ModelError(f"the model of this embedder was loaded from several files; {remedy}")
+        if self.is_default:
+            return str(find_default())
+        if self.hub_id is not None:
+            fetch(self.hub_id, [*FILES, *SOFTMAX_FILES], **self.hub_options)
+        return str(self.find())
 
     def read_again(self) -> ElmoModel:
         """Load the model again, and check that it is still the same."""

@@ -22,14 +22,14 @@ def open_task(
     changes: Sequence[str] = (),
 ) -> tuple[FitSettings, Parts]:
     """Return a task's settings and files; `changes` are of the form `section.setting=value`."""
-    if data is None and (train is None or dev is None):
-        missing = "--train" if dev else "--dev" if train else "data"
-        raise ConfigError(f"{missing} is missing; give a folder (--data), or --train and --dev")
     if words is not None:
         changes = [*changes, f"words.file={json.dumps(str(words))}"]
     settings = load_settings(
         task, config=None if config is None else Path(config), changes=list(changes)
     )
+    if data is None and (train is None or dev is None):
+        missing = "train" if dev else "dev" if train else "data"
+        raise ConfigError(f"{missing} is missing; give a folder (data), or both train and dev")
     parts = {"train": train, "dev": dev, "test": test}
     return settings, find_parts(
         None if data is None else read_path("data", data),

@@ -226,7 +226,7 @@ def load_settings(
         return settings
     for change in changes:
         apply_change(values, change)
-    return _read_from("--set", values, kind=kind)
+    return _read_from(f"{path} with changes", values, kind=kind)
 
 
 def _read_from(source: str, values: Mapping[str, Any], *, kind: str) -> FitSettings:

@@ -40,7 +40,7 @@ def test_a_client_that_leaves_is_dropped_from_the_queue():
 
     def run(works):
         gate.wait(10)
-        computed.append([work.token_lists for work in works])
+        computed.append([work.inputs.token_lists for work in works])
         return [[b"done"] for _ in works]
 
     service.lanes[SHORT] = Lane(run, batch_tokens=1000)

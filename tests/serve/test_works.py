@@ -4,6 +4,7 @@ import numpy as np
 
 import elmore
 from elmore.serve.errors import RequestError
+from elmore.serve.inputs import InputSentence, ParsedInputs
 from elmore.serve.works import CallWork, EmbedWork, run_works
 
 
@@ -23,10 +24,9 @@ class LengthEmbedder:
 def embed_work(embedder, *sentences, layers="top", encode=None):
     return EmbedWork(
         embedder=embedder,
-        token_lists=[sentence.split() for sentence in sentences],
+        inputs=ParsedInputs([InputSentence(text.split(), None) for text in sentences]),
         layers=layers,
         layers_key=layers,
-        num_tokens=1,
         encode=encode or (lambda arrays: [str([a.ravel().tolist() for a in arrays]).encode()]),
     )
 

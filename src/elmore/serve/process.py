@@ -15,6 +15,7 @@ import uvicorn
 
 from elmore import ElmoreError
 from elmore.serve.app import make_app
+from elmore.serve.http_protocol import BoundedProtocol
 from elmore.serve.service import Phase, Service
 from elmore.serve.settings import ServeSettings
 
@@ -102,6 +103,7 @@ def run_process(
 
     config = uvicorn.Config(
         make_app(service, on_start=start),
+        http=BoundedProtocol,
         log_config=None,
         access_log=False,
         server_header=False,

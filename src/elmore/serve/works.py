@@ -8,6 +8,7 @@ from typing import Any
 from elmore import ElmoreError, Embedder
 from elmore.serve.encoding import Array
 from elmore.serve.errors import RequestError
+from elmore.serve.inputs import ParsedInputs
 from elmore.serve.lanes import Outcome, Work
 
 
@@ -16,12 +17,17 @@ class EmbedWork:
     """Sentences to embed; `encode` makes the body of the answer from one array per sentence."""
 
     embedder: Embedder
-    token_lists: list[list[str]]
-    layers: Any
-    layers_key: Hashable
-    """Equal for equal layers."""
-    num_tokens: int
+    inputs: ParsedInputs
     encode: Callable[[list[Array]], Iterable[bytes]]
+    layers: Any = None
+    """None: those of the embedder."""
+    layers_key: Hashable = None
+    """Equal for equal layers."""
+
+    @property
+    def num_tokens(self) -> int:
+        """The tokens that the biLM reads."""
+        return self.inputs.num_tokens
 
     @property
     def key(self) -> Hashable:
@@ -48,14 +54,14 @@ def run_works(works: Sequence[Work]) -> list[Outcome]:
     if not isinstance(first, EmbedWork):
         return [_catch(work.call) for work in works if isinstance(work, CallWork)]
     batch = [work for work in works if isinstance(work, EmbedWork)]
-    sentences = [tokens for work in batch for tokens in work.token_lists]
+    sentences = [tokens for work in batch for tokens in work.inputs.token_lists]
     try:
         vectors = iter(first.embedder.embed(sentences, layers=first.layers))
     except Exception as error:
         if len(batch) == 1:
             return [_translate(error)]
         return [outcome for work in batch for outcome in run_works([work])]
-    taken = [(work, list(islice(vectors, len(work.token_lists)))) for work in batch]
+    taken = [(work, list(islice(vectors, len(work.inputs.sentences)))) for work in batch]
     return [_catch(lambda w=work, v=found: w.encode(v)) for work, found in taken]  # type: ignore[misc]
 
 

@@ -114,6 +114,20 @@ def test_a_mix_is_the_weighted_sum_of_the_layers():
     assert found == pytest.approx(np.tensordot(weights, layers, axes=1), abs=1e-5)
 
 
+def test_requests_for_different_mixes_do_not_share_a_batch():
+    mixes = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
+
+    async def talk(client):
+        return await asyncio.gather(
+            *(client.post("/layers", json={"inputs": TEXTS[0], "mix": mix}) for mix in mixes)
+        )
+
+    layers = load_tiny().embed(TEXTS[0], layers="all")
+    for answer, layer in zip(use(make_service(), talk), layers, strict=True):
+        ((_, found),) = read_layers(answer, "json")
+        assert found == pytest.approx(layer, abs=1e-6)
+
+
 def test_half_precision_is_the_rounded_vector():
     body = {"inputs": "the bank", "layers": "top", "format": "base64", "dtype": "f16"}
     (facts,) = post("/layers", json=body).json()["sentences"]

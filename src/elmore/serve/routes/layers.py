@@ -60,11 +60,10 @@ def make_router(service: Service) -> APIRouter:
         return Plan(
             work=EmbedWork(
                 embedder=model.embedder,
-                token_lists=inputs.token_lists,
+                inputs=inputs,
+                encode=encode,
                 layers=layers,
                 layers_key=key,
-                num_tokens=inputs.num_tokens,
-                encode=encode,
             ),
             media_type=RAW if asked.format == "raw" else JSON,
         )

@@ -48,16 +48,7 @@ def make_router(service: Service) -> APIRouter:
             usage = {"prompt_tokens": num_tokens, "total_tokens": num_tokens}
             yield b'],"model":%s,"usage":%s}' % (orjson.dumps(model.name), orjson.dumps(usage))
 
-        return Plan(
-            work=EmbedWork(
-                embedder=embedder,
-                token_lists=inputs.token_lists,
-                layers=None,
-                layers_key=None,
-                num_tokens=inputs.num_tokens,
-                encode=encode,
-            )
-        )
+        return Plan(work=EmbedWork(embedder=embedder, inputs=inputs, encode=encode))
 
     @router.post("/v1/embeddings", **describe(EmbeddingsRequest, EmbeddingsAnswer))
     async def embeddings(request: Request) -> Response:

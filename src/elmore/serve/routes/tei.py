@@ -75,13 +75,6 @@ def _plan(
     )
     truncated = {"x-truncated-inputs": str(inputs.num_truncated)} if inputs.num_truncated else {}
     return Plan(
-        work=EmbedWork(
-            embedder=embedder,
-            token_lists=inputs.token_lists,
-            layers=None,
-            layers_key=None,
-            num_tokens=inputs.num_tokens,
-            encode=encode,
-        ),
+        work=EmbedWork(embedder=embedder, inputs=inputs, encode=encode),
         headers=truncated,
     )

@@ -155,7 +155,7 @@ def measure_overload(*, seconds: float) -> dict[str, object]:
         for name in ("first", "second"):
             flood = start_client(server, "--rate", rate, "--seconds", 3 * seconds)
             time.sleep(1 + seconds / 2)  # until the queue is full
-            # The process that sends so much is busy itself, so another one takes the time.
+            # The flooding process is busy itself, so another one measures latencies.
             probe = run_client(server, "--rate", 20, "--seconds", 1.5 * seconds)
             del probe["cpu_ms_per_request"]  # also of the others' requests
             result[name] = {"probe": probe, "flood": json.loads(flood.communicate()[0])}

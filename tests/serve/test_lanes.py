@@ -63,7 +63,7 @@ def test_an_idle_lane_starts_the_first_work_alone_and_the_others_together():
     assert [(report.num_requests, report.num_tokens) for report in reports] == [(1, 10), (3, 30)]
 
 
-def test_a_batch_has_at_most_so_many_tokens_but_at_least_one_work():
+def test_a_batch_is_bounded_in_tokens_but_has_at_least_one_work():
     items = [Item("a"), Item("b", 60), Item("c", 60), Item("d", 500), Item("e", 40)]
     _, batches, _ = run(items)
     assert batches == [["a"], ["b", "e"], ["c"], ["d"]]

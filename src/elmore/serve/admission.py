@@ -76,7 +76,7 @@ class Admission:
         self.num_bytes = 0
 
     def choose_lane(self, num_tokens: int) -> str:
-        """Return the lane for a request of so many tokens."""
+        """Return the lane for a request of this size."""
         return LONG if num_tokens >= self.limits.long_tokens else SHORT
 
     def check(self, num_tokens: int, *, lane: str | None = None) -> None:

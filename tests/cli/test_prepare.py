@@ -112,7 +112,7 @@ def test_verify_reads_the_whole_corpus(texts, elmore_command):
     assert result.out.startswith("c: 1 shard and all other files match their checksums (")
     report = elmore_command("prepare", "--verify", "--out", "c", "--json").json
     assert report["fingerprint"] == open_corpus(texts / "c").fingerprint
-    for name in ("shards/00000000.safetensors", "counts.bin", "corpus.json"):
+    for name in ("shards/00000000.safetensors", "counts.bin", "corpus.json", "job.json"):
         whole = (texts / "c" / name).read_bytes()
         (texts / "c" / name).write_bytes(whole[:-9] + bytes([whole[-9] ^ 1]) + whole[-8:])
         result = elmore_command("prepare", "--verify", "--out", "c")
@@ -125,7 +125,7 @@ def test_verify_reads_the_whole_corpus(texts, elmore_command):
 def test_a_corpus_of_an_older_version_is_one_line_and_no_error(texts, elmore_command):
     elmore_command("prepare", "*.txt", "--out", "c")
     content = json.loads((texts / "c" / "corpus.json").read_text())
-    del content["checksum"]
+    del content["checksum"], content["job"]
     (texts / "c" / "corpus.json").write_text(json.dumps(content))
     result = elmore_command("prepare", "*.txt", "--out", "c")
     assert result.status == 0

@@ -75,7 +75,7 @@ def remove_checksum(folder):
     """Make corpus.json what older versions wrote."""
     path = folder / "corpus.json"
     content = json.loads(path.read_text())
-    del content["checksum"]
+    del content["checksum"], content["job"]
     path.write_text(json.dumps(content, indent=1) + "\n")
 
 
@@ -323,3 +323,23 @@ def test_a_resumed_preparation_makes_damaged_shards_again(copy, made):
     (copy / SHARD).write_bytes(data)
     prepare(TEXT, copy, heldout=0.3, max_words=15, min_count=2, chunk_bytes=600)
     assert read_folder(copy) == read_folder(made.folder)
+
+
+def test_the_record_of_the_job_is_verified_too(made, copy):
+    path = copy / "job.json"
+    path.write_bytes(path.read_bytes() + b"x")
+    assert read_text(open_corpus(copy)) == read_text(made)  # only resuming needs it
+    with pytest.raises(DataError, match=r"job\.json has [\d,]+ bytes instead of"):
+        check_corpus(copy)
+    path.unlink()
+    with pytest.raises(DataError, match=r"job\.json is missing; copy the corpus again"):
+        check_corpus(copy)
+
+
+def test_an_older_record_of_the_job_must_at_least_be_readable(copy):
+    change_summary(copy, lambda content: content.pop("job"))
+    check_corpus(copy)
+    path = copy / "job.json"
+    path.write_bytes(path.read_bytes() + b"x")
+    with pytest.raises(DataError, match=r"job\.json is damaged; copy the corpus again"):
+        check_corpus(copy)

@@ -299,3 +299,10 @@ def test_a_model_of_the_hub_is_fetched_with_its_softmax(tmp_path, monkeypatch):
     assert asked.count("softmax.safetensors") == 1
     assert find_model(find_source("owner/name")) == tmp_path / "snapshot"
     assert (asked.count("softmax.json"), asked.count("softmax.safetensors")) == (2, 1)
+
+
+def test_a_repr_is_one_line():
+    shown = repr(LanguageModel.load(tiny.TRAINED_MODEL))
+    assert shown.startswith("<LanguageModel ")
+    assert "3 layers of 48, LM head over " in shown
+    assert len(shown) < 150

@@ -5,7 +5,7 @@ Everything large is memory-mapped. docs/reference/corpora.md specifies the files
 
 import os
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,18 +26,20 @@ from elmore.corpus.checks import (
 from elmore.corpus.folder import (
     COUNTS,
     DOCUMENTS,
+    JOB,
     PARTS,
     SEGMENTS,
     SUMMARY,
     VOCABULARY,
     WORD_IDS,
     damaged,
+    read_ours,
     shard_path,
 )
 from elmore.corpus.part import CorpusPart, OnShards, ShardFiles
 from elmore.corpus.shards import ShardFacts
 from elmore.corpus.summary import has_checksum, read_summary
-from elmore.errors import DataWarning
+from elmore.errors import DataError, DataWarning
 from elmore.settings import read_path
 from elmore.text.vocabulary import UNKNOWN_WORD, read_word_list
 from elmore.wording import count
@@ -151,6 +153,7 @@ def check_corpus(
     folder = Path(folder)
     summary = read_summary(folder)
     found = [find_file_damage(folder / name, entry) for name, entry in summary["files"].items()]
+    found.append(_find_job_damage(folder / JOB, summary.get("job")))
     num_shards = len(summary["shards"])
     for number, entry in enumerate(summary["shards"]):
         on_shard(number, num_shards)
@@ -161,6 +164,19 @@ def check_corpus(
         named = damages[:MAX_NAMED] + ([count(more, "other damaged file")] if more > 0 else [])
         raise damaged("; ".join(named))
     return open_corpus(folder)
+
+
+def _find_job_damage(path: Path, entry: Mapping[str, Any] | None) -> str | None:
+    """Check job.json, which only resuming needs; older versions recorded no checksum of it."""
+    if entry is not None:
+        return find_file_damage(path, entry)
+    if not path.is_file():
+        return None
+    try:
+        read_ours(path, any_format=True)
+    except DataError:
+        return f"{path} is damaged"
+    return None
 
 
 def _refuse(damage: str | None) -> None:

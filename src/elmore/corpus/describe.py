@@ -6,7 +6,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from elmore.corpus.folder import FILES
+from elmore.corpus.folder import FILES, JOB
 from elmore.corpus.index import PartTotals
 from elmore.corpus.settings import PrepareSettings
 from elmore.corpus.shard_workers import MAX_BAD_PLACES
@@ -62,10 +62,7 @@ def describe_corpus(
     max_missed: int,
 ) -> dict[str, Any]:
     """Return the content of corpus.json."""
-    files = {
-        name: {"bytes": (folder / name).stat().st_size, "sha256": hash_file(folder / name)}
-        for name in FILES
-    }
+    files = {name: _describe_file(folder / name) for name in FILES}
     bad_bytes = _describe_bad_bytes(facts, inputs)
     return {
         "fingerprint": find_fingerprint(files, facts),
@@ -82,8 +79,14 @@ def describe_corpus(
             max_missed=max_missed,
         ),
         "files": files,
+        # Not among the files, so that the fingerprint depends on the text alone.
+        "job": _describe_file(folder / JOB),
         "shards": [asdict(shard) for shard in facts],
     }
+
+
+def _describe_file(path: Path) -> dict[str, Any]:
+    return {"bytes": path.stat().st_size, "sha256": hash_file(path)}
 
 
 def _describe_part(totals: PartTotals) -> dict[str, Any]:

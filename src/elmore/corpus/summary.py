@@ -13,6 +13,7 @@ from elmore.corpus.folder import (
     DOCUMENTS,
     FILES,
     FORMAT,
+    JOB,
     KIND,
     PARTS,
     SEGMENTS,
@@ -142,7 +143,8 @@ def _check_files(summary: Mapping[str, Any], shards: list[ShardFacts]) -> None:
     _expect(is_count(num_words), f"it has an invalid vocabulary_size: {num_words!r:.60}")
     # No other names: they are used as paths.
     _expect(set(files) == set(FILES), f"its files are {sorted(files)} instead of {sorted(FILES)}")
-    for name, entry in files.items():
+    job = {JOB: summary["job"]} if "job" in summary else {}  # older versions had no such entry
+    for name, entry in {**files, **job}.items():
         is_sound = is_count(entry["bytes"]) and is_sha256(entry["sha256"])
         _expect(is_sound, f"its entry for {name} is invalid")
     sizes = {

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from elmore.lm.scoring import GapFilling, SentenceScore
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class LanguageModel:
     """A biLM with its LM head: the softmax over words that both directions share."""
 
@@ -49,6 +49,12 @@ class LanguageModel:
     log_shares: Tensor  # (V,) log relative frequency of each word in the training text
     run: Mapping[str, Any] = field(default_factory=dict)
     """How it was trained, for information only."""
+
+    def __repr__(self) -> str:
+        return (
+            f"<LanguageModel {self.elmo.config.about.name!r}: {self.elmo.bilm.num_layers} layers "
+            f"of {self.elmo.bilm.output_dim}, LM head over {len(self.words):,} words>"
+        )
 
     @classmethod
     def load(

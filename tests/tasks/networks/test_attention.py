@@ -7,6 +7,7 @@ from elmore.tasks.networks.attention import (
     SelfAttentivePooling,
     align,
     attend,
+    masked_softmax,
     pool_max,
     pool_mean,
     pool_min,
@@ -86,3 +87,9 @@ def test_gradients_are_finite_where_there_is_no_token():
     total.backward()
     assert first.grad.isfinite().all()
     assert not first.grad[~first_mask].any()
+
+
+def test_shares_are_zero_where_there_is_nothing_to_share_among():
+    mask = torch.tensor([[True, False, True], [False, False, False]])
+    shares = masked_softmax(torch.tensor([[1.0, 50.0, 1.0], [1.0, 2.0, 3.0]]), mask)
+    torch.testing.assert_close(shares, torch.tensor([[0.5, 0.0, 0.5], [0.0, 0.0, 0.0]]))

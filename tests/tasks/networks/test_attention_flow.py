@@ -3,7 +3,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from elmore.tasks.networks.attention_flow import AttentionFlow, SelfAttention, masked_softmax
+from elmore.tasks.networks.attention_flow import AttentionFlow, SelfAttention
 
 DIM = 5
 
@@ -131,9 +131,3 @@ def test_every_weight_has_a_gradient():
     for layer in (flow, within):
         for name, weights in layer.named_parameters():
             assert weights.grad.abs().max() > 1e-3, name
-
-
-def test_shares_are_zero_where_there_is_nothing_to_share_among():
-    mask = torch.tensor([[True, False, True], [False, False, False]])
-    shares = masked_softmax(torch.tensor([[1.0, 50.0, 1.0], [1.0, 2.0, 3.0]]), mask)
-    assert_close(shares, torch.tensor([[0.5, 0.0, 0.5], [0.0, 0.0, 0.0]]))

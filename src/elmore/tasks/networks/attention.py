@@ -1,6 +1,4 @@
-"""Attention over padded sentences, and pooling them into one vector; shared by classifiers.
-
-Every sentence has at least one token, so every softmax has something to attend to.
+"""Attention over padded sentences, and pooling them into one vector.
 
 Shapes: B sentences or pairs, S and T tokens, D a token.
 """
@@ -10,8 +8,16 @@ from torch import Tensor, nn
 
 
 def masked_softmax(scores: Tensor, mask: Tensor) -> Tensor:
-    """Return the softmax over the last dimension; 0 where the mask is False."""
-    return scores.masked_fill(~mask, -torch.inf).softmax(dim=-1)
+    """Return the softmax over the last dimension; 0 where the mask is False, even if it all is."""
+    return mask_scores(scores, mask).softmax(dim=-1) * mask
+
+
+def mask_scores(scores: Tensor, mask: Tensor) -> Tensor:
+    """Return the lowest number where the mask is False.
+
+    Not -inf, which would give NaN in a softmax over a row without any token.
+    """
+    return scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
 
 
 def align(

@@ -10,6 +10,8 @@ Shapes: B examples, T tokens in the longest passage, J in the longest question, 
 import torch
 from torch import Tensor, nn
 
+from elmore.tasks.networks.attention import mask_scores, masked_softmax
+
 
 class AttentionFlow(nn.Module):
     """Adds to each token of a passage what it attends to in the question."""
@@ -34,7 +36,7 @@ class AttentionFlow(nn.Module):
         to_question = masked_softmax(similarity, question_mask.unsqueeze(1))
         asked = to_question @ question  # (B, T, D)
         # The weight of a passage token is its similarity to the closest question token.
-        closest = _mask(similarity, question_mask.unsqueeze(1)).amax(dim=-1)  # (B, T)
+        closest = mask_scores(similarity, question_mask.unsqueeze(1)).amax(dim=-1)  # (B, T)
         to_passage = masked_softmax(closest, passage_mask)
         summary = to_passage.unsqueeze(1) @ passage  # (B, 1, D)
         return torch.cat([passage, asked, passage * asked, passage * summary], dim=-1)
@@ -72,16 +74,6 @@ def compare_all(
     """
     products = (tokens * product_weights) @ others.transpose(1, 2)
     return products + (others @ other_weights).unsqueeze(1)
-
-
-def masked_softmax(scores: Tensor, mask: Tensor) -> Tensor:
-    """Return the softmax over the last dimension; 0 where the mask is False, even if it all is."""
-    return _mask(scores, mask).softmax(dim=-1) * mask
-
-
-def _mask(scores: Tensor, mask: Tensor) -> Tensor:
-    # Not -inf, which would give NaN in rows without any token.
-    return scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
 
 
 def _init_weights(dim: int) -> nn.Parameter:

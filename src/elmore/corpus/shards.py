@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from elmore.errors import DataError
 from elmore.files.atomic import replace_file
+from elmore.files.untrusted import is_count
 
 FORMAT = 1
 # Symbols 0 and 1 mark the start and end of sentences; k + 2 is type k.
@@ -102,11 +103,6 @@ def _are_counts(value: Any, *, width: int) -> bool:
     return isinstance(value, list) and all(
         isinstance(row, list) and len(row) == width and all(map(is_count, row)) for row in value
     )
-
-
-def is_count(value: Any) -> bool:
-    """Return whether a value from JSON is a non-negative integer that fits into 63 bits."""
-    return type(value) is int and 0 <= value < 1 << 63
 
 
 def is_sha256(value: Any) -> bool:

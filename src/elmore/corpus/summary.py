@@ -23,9 +23,10 @@ from elmore.corpus.folder import (
     damaged,
     read_ours,
 )
-from elmore.corpus.shards import NUM_MARKERS, ShardFacts, is_count, is_sha256
+from elmore.corpus.shards import NUM_MARKERS, ShardFacts, is_sha256
 from elmore.files.atomic import replace_json
 from elmore.files.hashing import hash_content
+from elmore.files.untrusted import is_count
 
 CHECKSUM = "checksum"
 # The fields of corpus.json in versions of elmore that wrote no checksum of its own.

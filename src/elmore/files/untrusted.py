@@ -10,6 +10,8 @@ from elmore.errors import ModelError
 MAX_JSON_BYTES = 1 << 20
 # As many as a 64-bit number has; longer ones would overflow after the checks.
 MAX_DIGITS = 19
+# No file is larger, and the sum of two such numbers still has 63 bits.
+MAX_COUNT = (1 << 62) - 1
 
 
 def check_file(path: Path) -> int:
@@ -53,6 +55,11 @@ def read_json(path: Path) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise ModelError(f"{path} holds a JSON {type(content).__name__}, not an object of settings")
     return content
+
+
+def is_count(value: Any, *, least: int = 0, most: int = MAX_COUNT) -> bool:
+    """Return whether a value is an integer, and not a bool, in this range."""
+    return type(value) is int and least <= value <= most
 
 
 def _read_int(digits: str) -> int:

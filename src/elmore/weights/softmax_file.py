@@ -15,7 +15,7 @@ from elmore.build import weight_shapes, without_weights
 from elmore.config import MAX_DIM, MAX_VOCABULARY
 from elmore.errors import ElmoreError, ModelError
 from elmore.files.atomic import make_folder, replace_file, write_json
-from elmore.files.untrusted import check_file, read_json
+from elmore.files.untrusted import check_file, is_count, read_json
 from elmore.model.adaptive_softmax import AdaptiveSoftmax
 from elmore.model.word_softmax import WordSoftmax
 from elmore.text.vocabulary import BEGIN_WORD, END_WORD, UNKNOWN_WORD, number_entries, write_entries
@@ -181,7 +181,7 @@ def _read_settings(folder: Path, *, dim: int) -> dict[str, Any]:
             f"{path} has format {found!r:.60}, but this elmore reads {FORMAT}; update elmore"
         )
     for name, most in (("num_words", MAX_VOCABULARY), ("dim", MAX_DIM)):
-        if not _is_count(settings.get(name), most):
+        if not is_count(settings.get(name), least=1, most=most):
             raise ModelError(
                 f"{path}: {name} is {settings.get(name)!r:.60}, expected an integer from 1 to "
                 f"{most}; download the file again"
@@ -204,15 +204,11 @@ def _read_settings(folder: Path, *, dim: int) -> dict[str, Any]:
     return settings
 
 
-def _is_count(value: Any, most: int) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= most
-
-
 def _check_cutoffs(cutoffs: Any, *, num_words: int, path: Path) -> None:
     is_list = isinstance(cutoffs, list) and 1 <= len(cutoffs) <= 100
     if (
         not is_list
-        or not all(_is_count(cutoff, num_words - 1) for cutoff in cutoffs)
+        or not all(is_count(cutoff, least=1, most=num_words - 1) for cutoff in cutoffs)
         or sorted(set(cutoffs)) != cutoffs
     ):
         raise ModelError(

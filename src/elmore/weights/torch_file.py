@@ -13,12 +13,11 @@ import torch
 from torch import Tensor
 
 from elmore.errors import ElmoreError, ModelError
-from elmore.files.untrusted import check_file
+from elmore.files.untrusted import check_file, is_count
 from elmore.weights.plain_pickle import Call
 from elmore.weights.torch_storage import (
     StorageId,
     TorchFile,
-    is_count,
     open_torch_file,
     read_storage_id,
 )

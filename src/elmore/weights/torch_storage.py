@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from elmore.errors import ModelError
+from elmore.files.untrusted import is_count
 from elmore.weights.plain_pickle import MAX_PICKLE_BYTES, Name, Reference, read_pickle
 
 ZIP_START = b"PK\x03\x04"
@@ -96,11 +97,6 @@ def read_storage_id(value: Any) -> StorageId:
             raise UnpicklingError("a reference goes beyond the end of its storage")
     dtype = TYPES[kind.path.split()[-1]]
     return StorageId(key=key, dtype=dtype, total=total, start=start, num_items=num_items)
-
-
-def is_count(value: Any) -> bool:
-    """Return whether a value is a non-negative integer small enough to be a size in bytes."""
-    return type(value) is int and 0 <= value < 1 << 62
 
 
 def _check_members(path: Path, members: list[zipfile.ZipInfo], *, size: int) -> None:

@@ -53,7 +53,7 @@ def shuffle_batches(
     for start in range(0, len(order), batch_size * BATCHES_PER_POOL):
         pool = order[start : start + batch_size * BATCHES_PER_POOL]
         by_length = pool[np.argsort(lengths[pool], kind="stable")]
-        batches += cut_batches(by_length.tolist(), lengths, batch_size, max_tokens)
+        batches += cut_padded_batches(by_length.tolist(), lengths, batch_size, max_tokens)
     return [batches[index] for index in random.permutation(len(batches))]
 
 
@@ -62,10 +62,10 @@ def sort_batches(
 ) -> list[list[int]]:
     """Return batches for prediction, the shortest examples first."""
     order = np.argsort(np.asarray(lengths), kind="stable")
-    return list(cut_batches(order.tolist(), lengths, batch_size, max_tokens))
+    return list(cut_padded_batches(order.tolist(), lengths, batch_size, max_tokens))
 
 
-def cut_batches(
+def cut_padded_batches(
     order: Iterable[int],
     lengths: Sequence[int] | Lengths,
     batch_size: int,

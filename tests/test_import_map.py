@@ -20,7 +20,7 @@ MAP = {
     "settings": {"errors"},
     "config": {"errors", "settings"},
     "files": {"errors"},
-    "text": {"errors"},
+    "text": {"errors", "wording"},
     "kernels": {"config", "errors"},
     "model": {"config", "errors", "kernels", "text"},
     "build": {"config", "model", "text"},

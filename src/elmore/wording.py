@@ -1,4 +1,4 @@
-"""Format numbers for messages and reports."""
+"""Format numbers and texts for messages and reports."""
 
 import math
 
@@ -10,6 +10,15 @@ def count(number: int, noun: str, *, plural: str | None = None) -> str:
     ('1 seed', '1,500 seeds', '2 entries')
     """
     return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
+
+
+def shorten(text: str, *, max_chars: int = 40) -> str:
+    """Cut a text that is too long for a message.
+
+    >>> shorten("short"), shorten("a long sentence", max_chars=10)
+    ('short', 'a long ...')
+    """
+    return text if len(text) <= max_chars else f"{text[: max_chars - 3]}..."
 
 
 def format_perplexity(perplexity: float) -> str:

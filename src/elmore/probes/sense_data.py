@@ -12,7 +12,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 from elmore.errors import DataError
-from elmore.tasks.data.lines import read_lines
+from elmore.tasks.data.lines import read_filled_lines, read_lines
 from elmore.text.files import TextForm, read_sentences
 
 Lemma = tuple[str, str]  # a lemma and its part of speech
@@ -106,9 +106,7 @@ class _SentenceBuilder:
 
 
 def _read_json_lines(path: Path) -> Iterator[SenseSentence]:
-    for number, line in read_lines(path):
-        if not line.strip():
-            continue
+    for number, line in read_filled_lines(path):
         where = f"{path}, line {number}"
         try:
             entry = json.loads(line)

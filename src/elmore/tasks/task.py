@@ -38,7 +38,7 @@ from typing import Any, Protocol
 
 from torch import Tensor
 
-from elmore.tasks.data.lines import shorten
+from elmore.tasks.data.lines import quote
 from elmore.tasks.inputs.token_batch import TokenBatch
 from elmore.tasks.inputs.token_input import TokenInput
 
@@ -136,7 +136,7 @@ class Task(Protocol):
     def locate(self, example: Any) -> str:
         """Return the file and line of an example for messages, or its text if they are unknown."""
         first = next(tokens for role in self.find_sentences([example]) for tokens in role)
-        return f"the sentence {shorten(' '.join(first))}"
+        return f"the sentence {quote(' '.join(first))}"
 
     def score_constant(self, examples: Sequence[Any]) -> float:  # noqa: ARG002
         """Return the best main score of a constant prediction, such as the most frequent label.

@@ -10,6 +10,7 @@ from functools import cache
 
 from elmore.errors import DataError, MissingExtraError
 from elmore.text.language import Language, warn_if_unsegmented
+from elmore.wording import shorten
 
 
 def _words(text: str) -> frozenset[str]:
@@ -73,12 +74,12 @@ def parse_sentence(sentence: str | Sequence[str], *, language: Language = Langua
     if isinstance(sentence, bytes | bytearray | memoryview):
         raise DataError(
             "a sentence must be a string or a list of tokens, got bytes "
-            f"({_shorten(sentence)}); decode it first"
+            f"({shorten(repr(sentence))}); decode it first"
         )
     if not isinstance(sentence, Sequence):
         raise DataError(
             f"a sentence must be a string or a list of tokens, got {type(sentence).__name__} "
-            f"({_shorten(sentence)}); convert it, or remove it"
+            f"({shorten(repr(sentence))}); convert it, or remove it"
         )
     if set(map(type, sentence)) <= {str}:
         return list(sentence)
@@ -86,7 +87,7 @@ def parse_sentence(sentence: str | Sequence[str], *, language: Language = Langua
         if not isinstance(token, str):
             raise DataError(
                 f"token {position} of a sentence must be a str, got {type(token).__name__} "
-                f"({_shorten(token)}); convert it, or remove it"
+                f"({shorten(repr(token))}); convert it, or remove it"
             )
     return list(sentence)
 
@@ -199,9 +200,3 @@ def _split_chinese(sentence: str) -> list[str]:
             f"(U+{ord(sentence[error.start]):X}); decode the text from its bytes again"
         ) from None
     return [token for piece in pieces for token in piece.split()]
-
-
-def _shorten(value: object) -> str:
-    """Return a repr short enough for an error message."""
-    text = repr(value)
-    return text if len(text) <= 40 else text[:37] + "..."

@@ -7,7 +7,7 @@ from itertools import chain, islice
 from pathlib import Path
 
 from elmore.errors import ConfigError, DataError
-from elmore.tasks.data.lines import has_suffix, read_lines, refuse_none, shorten, split_columns
+from elmore.tasks.data.lines import has_suffix, quote, read_lines, refuse_none, split_columns
 
 # The columns of tags in CoNLL-U, counted from 0.
 CONLLU_COLUMNS = {"upos": 3, "xpos": 4, "deprel": 7}
@@ -220,4 +220,4 @@ def _drop_position(token: str, *, where: str) -> str:
 
 
 def _show(columns: list[str]) -> str:
-    return shorten(" ".join(columns))
+    return quote(" ".join(columns))

@@ -11,7 +11,7 @@ from itertools import chain, groupby
 from pathlib import Path
 
 from elmore.errors import DataError
-from elmore.tasks.data.lines import has_suffix, read_lines, refuse_none, shorten, split_columns
+from elmore.tasks.data.lines import has_suffix, quote, read_lines, refuse_none, split_columns
 from elmore.tasks.data.mentions import Clusters, MentionReader
 
 # OntoGUM's replacement for words that it may not publish.
@@ -146,7 +146,7 @@ def _read_row(line: str, *, where: str) -> tuple[str, str | None, str]:
     if len(columns) < MIN_COLUMNS:
         raise DataError(
             f"{where}: expected {NUM_SHORT_COLUMNS} columns (number, word, brackets) or at least "
-            f"{MIN_COLUMNS} of CoNLL-2012, got {len(columns)} ({shorten(line)}); fix the line, or "
+            f"{MIN_COLUMNS} of CoNLL-2012, got {len(columns)} ({quote(line)}); fix the line, or "
             "if the file is CoNLL-U, name it .conllu"
         )
     speaker = columns[SPEAKER]
@@ -183,7 +183,7 @@ def _read_conllu_row(line: str, *, where: str) -> tuple[str, str] | None:
     if not is_known or len(columns) != NUM_CONLLU_COLUMNS or not all(columns):
         raise DataError(
             f"{where}: expected the {NUM_CONLLU_COLUMNS} columns of CoNLL-U, separated by tabs, "
-            f"with a number first, got {sum(map(bool, columns))} ({shorten(line)}); fix the line"
+            f"with a number first, got {sum(map(bool, columns))} ({quote(line)}); fix the line"
         )
     if not is_word:
         return None

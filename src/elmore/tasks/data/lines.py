@@ -8,6 +8,7 @@ from elmore.errors import DataError
 from elmore.text import files
 from elmore.text.encodings import advise_on_encoding
 from elmore.text.files import open_text, read_bytes
+from elmore.wording import shorten
 
 _BYTES_AT_ONCE = 2**20
 
@@ -61,9 +62,14 @@ def refuse_none(examples: Iterable[_Example], *, complaint: str) -> Iterator[_Ex
         raise DataError(complaint)
 
 
-def shorten(text: str) -> str:
+def read_filled_lines(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield the lines that are not blank, with their numbers."""
+    return ((number, line) for number, line in read_lines(path) if line.strip())
+
+
+def quote(text: str) -> str:
     """Quote a line in a message, shortened if it is long."""
-    return repr(text if len(text) <= 40 else f"{text[:37]}...")
+    return repr(shorten(text))
 
 
 def _split(stream: BinaryIO, *, name: str) -> Iterator[bytes]:

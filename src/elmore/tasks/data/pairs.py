@@ -10,7 +10,7 @@ from itertools import islice
 from pathlib import Path
 
 from elmore.errors import DataError
-from elmore.tasks.data.lines import read_lines, refuse_none, shorten
+from elmore.tasks.data.lines import quote, read_filled_lines, refuse_none
 
 INFERENCE_LABELS = ("entailment", "neutral", "contradiction")
 
@@ -94,12 +94,12 @@ def _are_names(path: Path, cells: list[str], indices: list[int]) -> bool:
         return False
     if len(indices) > 1 or any(name in map(str.lower, cells) for name in _LABEL):
         return True
-    lines = ((number, line) for number, line in read_lines(path) if line.strip())
+    lines = read_filled_lines(path)
     (number, _), *others = islice(lines, _ROWS_LOOKED_AT)
     rows = [_split_cells(line) for _, line in others]
     if not any(" " in row[indices[0]] for row in rows if len(row) > indices[0]):
         raise DataError(
-            f"{path}, line {number}: {shorten(' '.join(cells))} may be column names or an "
+            f"{path}, line {number}: {quote(' '.join(cells))} may be column names or an "
             "example; add a line of column names above it, such as text, label"
         )
     return True
@@ -123,9 +123,7 @@ def _read_rows(
     required = names if needs_label else names[:-1]
     indices: list[int] = []
     num_columns = 0
-    for number, line in read_lines(path):
-        if not line.strip():
-            continue
+    for number, line in read_filled_lines(path):
         where = f"{path}, line {number}"
         cells = _split_cells(line)
         if not indices:
@@ -142,19 +140,19 @@ def _read_rows(
         if len(cells) != num_columns:
             raise DataError(
                 f"{where}: expected {num_columns} columns separated by tabs ({_describe(names)}), "
-                f"got {len(cells)} ({shorten(line)}); fix the line"
+                f"got {len(cells)} ({quote(line)}); fix the line"
                 + (", or replace commas by tabs" if len(cells) == 1 and "," in line else "")
                 + ("" if needs_label else ", or name the columns in a first line")
             )
         row = [cells[index] for index in indices]
         if not all(row):
             raise DataError(
-                f"{where}: expected {_describe(required)}, but one is empty ({shorten(line)}); "
+                f"{where}: expected {_describe(required)}, but one is empty ({quote(line)}); "
                 "fill it in, or leave the line out"
             )
         if labels is not None and row[-1] not in labels:
             raise DataError(
-                f"{where}: the label {shorten(row[-1])} is not one of {', '.join(labels)}; fix the "
+                f"{where}: the label {quote(row[-1])} is not one of {', '.join(labels)}; fix the "
                 "line, or if the columns are in another order, name them in a first line, such as "
                 f"{_describe(names)}, separated by tabs"
             )
@@ -163,7 +161,7 @@ def _read_rows(
 
 def _refuse_heading(path: Path, *, names: Sequence[tuple[str, ...]]) -> None:
     """Refuse a first line of unknown column names, which would become a training example."""
-    lines = ((number, line) for number, line in read_lines(path) if line.strip())
+    lines = read_filled_lines(path)
     rows = [(number, line.split("\t")) for number, line in islice(lines, _ROWS_LOOKED_AT)]
     if len(rows) < _FEWEST_ROWS or any(len(cells) != len(names) for _, cells in rows):
         return
@@ -173,7 +171,7 @@ def _refuse_heading(path: Path, *, names: Sequence[tuple[str, ...]]) -> None:
     are_texts = all(" " in cells[0] for _, cells in others)
     if is_odd and are_words and are_texts:
         raise DataError(
-            f"{path}, line {number}: {shorten(' '.join(first))} looks like column names, but they "
+            f"{path}, line {number}: {quote(' '.join(first))} looks like column names, but they "
             f"are unknown; rename them to {_describe(names)}, delete the line, or if it is an "
             "example, add a line of column names above it"
         )

@@ -9,7 +9,7 @@ from typing import Any
 from elmore.errors import DataError
 from elmore.tasks.data.answer_spans import Fit, Span, align_answer, find_offsets
 from elmore.tasks.data.json_list import read_json_list
-from elmore.tasks.data.lines import refuse_none, shorten
+from elmore.tasks.data.lines import quote, refuse_none
 from elmore.text.language import Language
 from elmore.text.sentences import split_sentences
 from elmore.text.tokens import split_tokens
@@ -81,7 +81,7 @@ def _read(path: Path, *, language: Language, needs_answers: bool) -> Iterator[Pa
         where = f"{path}, article {number}"
         paragraphs = _get(article, "paragraphs", list, where=where)
         title = str(article.get("title", ""))
-        where = f"{where} ({shorten(title)})" if title else where
+        where = f"{where} ({quote(title)})" if title else where
         for paragraph_number, entry in enumerate(paragraphs, start=1):
             yield _read_paragraph(
                 entry,
@@ -150,7 +150,7 @@ def _get(entry: Any, key: str, kind: type, *, where: str) -> Any:
     if not isinstance(entry, dict) or type(entry.get(key)) is not kind:
         found = entry.get(key, "nothing") if isinstance(entry, dict) else entry
         raise DataError(
-            f"{where}: expected {_KINDS[kind]} under {key!r}, got {shorten(str(found))}; fix it, "
+            f"{where}: expected {_KINDS[kind]} under {key!r}, got {quote(str(found))}; fix it, "
             "or give SQuAD's JSON"
         )
     return entry[key]

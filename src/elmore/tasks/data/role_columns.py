@@ -10,7 +10,7 @@ from itertools import chain
 from pathlib import Path
 
 from elmore.errors import DataError
-from elmore.tasks.data.lines import read_lines, shorten, split_columns
+from elmore.tasks.data.lines import quote, read_lines, split_columns
 from elmore.tasks.data.role_examples import RoleExample, RoleSentence, make_example
 
 WORD, LEMMA, FRAMESET = 3, 6, 7
@@ -39,7 +39,7 @@ def read_sentence_rows(path: Path) -> Iterator[list[Row]]:
             if len(columns) != expected:
                 raise DataError(
                     f"{path}, line {number}: expected {expected} columns of CoNLL-2012, got "
-                    f"{len(columns)} ({shorten(line)}); fix the line, or for JSON lines, name the "
+                    f"{len(columns)} ({quote(line)}); fix the line, or for JSON lines, name the "
                     "file .jsonl (plain text does not work, because predicates must be marked)"
                 )
             rows.append((number, columns))

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from elmore.errors import DataError
-from elmore.tasks.data.lines import has_suffix, read_lines, refuse_none, shorten
+from elmore.tasks.data.lines import has_suffix, quote, read_filled_lines, refuse_none
 from elmore.tasks.data.role_columns import (
     FRAMESET,
     NUM_AFTER,
@@ -36,9 +36,7 @@ def read_predicates(path: Path) -> Iterator[RoleExample]:
 
 
 def _read_json_lines(path: Path) -> Iterator[_Found]:
-    for number, line in read_lines(path):
-        if not line.strip():
-            continue
+    for number, line in read_filled_lines(path):
         try:
             entry = json.loads(line)
             tokens, predicates = entry["words"], [frame["pred"] for frame in entry["frames"]]
@@ -52,7 +50,7 @@ def _read_json_lines(path: Path) -> Iterator[_Found]:
         if not is_fit:
             raise DataError(
                 f'{path}, line {number}: expected {{"words": [...], "frames": [{{"pred": index of '
-                f"a word, from 0}}]}}, got {shorten(line)}; fix the line"
+                f"a word, from 0}}]}}, got {quote(line)}; fix the line"
             )
         yield tuple(tokens), predicates
 

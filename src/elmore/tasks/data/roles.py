@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from elmore.errors import DataError
-from elmore.tasks.data.lines import has_suffix, read_lines, refuse_none, shorten
+from elmore.tasks.data.lines import has_suffix, quote, read_filled_lines, refuse_none
 from elmore.tasks.data.role_columns import read_role_columns
 from elmore.tasks.data.role_examples import RoleExample, RoleSentence, make_example
 
@@ -29,9 +29,7 @@ def read_role_sentences(path: Path) -> Iterator[RoleSentence]:
 
 
 def _read_json_lines(path: Path) -> Iterator[RoleSentence]:
-    for number, line in read_lines(path):
-        if not line.strip():
-            continue
+    for number, line in read_filled_lines(path):
         where = f"{path}, line {number}"
         entry = _parse(line, where=where)
         tokens, frames = tuple(entry["words"]), entry["frames"]
@@ -62,7 +60,7 @@ def _parse(line: str, *, where: str) -> dict[str, Any]:
         reason = f"it is not JSON ({error})" if is_syntax else "it is nested too deeply"
         raise DataError(f"{where}: {form}, but {reason}; fix the line") from None
     if (wrong := _find_wrong(entry)) is not None:
-        raise DataError(f"{where}: {form}, but {wrong} ({shorten(line)}); fix the line")
+        raise DataError(f"{where}: {form}, but {wrong} ({quote(line)}); fix the line")
     fit: dict[str, Any] = entry
     return fit
 

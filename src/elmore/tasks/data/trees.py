@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from elmore.errors import DataError
-from elmore.tasks.data.lines import read_lines, refuse_none, shorten
+from elmore.tasks.data.lines import quote, read_lines, refuse_none
 
 # From very negative to very positive.
 SENTIMENT_LABELS = ("0", "1", "2", "3", "4")
@@ -65,7 +65,7 @@ def parse_tree(
         return builder.build()
     except ValueError as error:
         raise DataError(
-            f"{where}: {error} in {shorten(text)}, expected one tree per line, such as "
+            f"{where}: {error} in {quote(text)}, expected one tree per line, such as "
             "(3 (2 Very) (4 good)); fix the line"
         ) from None
 

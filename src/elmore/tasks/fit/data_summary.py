@@ -8,7 +8,7 @@ from elmore.errors import DataError, DataWarning
 from elmore.tasks.fit.data import Store, TaskData
 from elmore.tasks.metrics.tag_schemes import TagScheme
 from elmore.tasks.task import Labels, Task
-from elmore.wording import count
+from elmore.wording import count, shorten
 
 # The most frequent labels are shown; a treebank may have hundreds.
 LABELS_SHOWN = 12
@@ -42,7 +42,8 @@ class DataSummary:
         if not labels:
             return lines
         shown = ", ".join(
-            f"{_shorten(label)} {number:,}" for label, number in labels.most_common(LABELS_SHOWN)
+            f"{shorten(label, max_chars=_LABEL_CHARS)} {number:,}"
+            for label, number in labels.most_common(LABELS_SHOWN)
         )
         num_hidden = len(labels) - LABELS_SHOWN
         more = f", and {num_hidden:,} more" if num_hidden > 0 else ""
@@ -77,7 +78,3 @@ def _find_labels(task: Task, examples: Store) -> Labels:
             return task.find_labels(iter(examples))
         except DataError:  # training raises it too
             return ()
-
-
-def _shorten(label: str) -> str:
-    return label if len(label) <= _LABEL_CHARS else f"{label[: _LABEL_CHARS - 3]}..."

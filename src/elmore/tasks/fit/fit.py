@@ -15,7 +15,7 @@ from elmore.files.atomic import refuse_broken_links, replace_json
 from elmore.files.untrusted import read_json
 from elmore.jobs.device import read_device
 from elmore.jobs.stopping import stopping_at_once
-from elmore.tasks.data.lines import shorten
+from elmore.tasks.data.lines import quote
 from elmore.tasks.data.parts import Parts
 from elmore.tasks.fit.batches import draw_examples
 from elmore.tasks.fit.data import TaskData, find_sentences, read_data
@@ -219,7 +219,7 @@ def _warn_of_unknown_labels(task: Task, data: TaskData, labels: Labels) -> None:
         # Parts may use different tag schemes.
         unknown = [label for label in found if label not in (*labels, *TagScheme)]
         if unknown:
-            shown = ", ".join(map(shorten, unknown[:5])) + (", ..." if len(unknown) > 5 else "")
+            shown = ", ".join(map(quote, unknown[:5])) + (", ..." if len(unknown) > 5 else "")
             warnings.warn(
                 f"{name} has labels that do not occur in training and cannot be predicted: {shown}",
                 DataWarning,

@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
-from elmore.tasks.data.lines import shorten
+from elmore.tasks.data.lines import quote
 from elmore.tasks.fit.data import TaskData
 from elmore.tasks.fit.data_summary import DataSummary
 from elmore.tasks.task import Task
@@ -41,7 +41,7 @@ def find_wrong_labels(task: Task, data: TaskData, summary: DataSummary) -> Itera
             (label, _), *_ = unknown.most_common(1)
             yield (
                 f"{unknown.total():,} of {count(num_labels, 'label')} of {name}, such as "
-                f"{shorten(label)}, do not occur in training, so the files are probably of "
+                f"{quote(label)}, do not occur in training, so the files are probably of "
                 "different tasks or columns"
             )
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from itertools import chain
 
 from elmore.errors import DataError
-from elmore.tasks.data.lines import shorten
+from elmore.tasks.data.lines import quote
 from elmore.tasks.fit.data import TaskData, find_sentences
 from elmore.tasks.fit.data_summary import DataSummary, summarize_data
 from elmore.tasks.fit.label_plausibility import find_wrong_labels
@@ -88,7 +88,7 @@ def _find_swapped_columns(task: Task, data: TaskData, summary: DataSummary) -> I
     num_labels = len(train.labels)
     if task.name in CHOICE_TASKS and num_labels >= MIN_SUSPECT_LABELS:
         if train.num_examples < MIN_EXAMPLES_PER_LABEL * num_labels:
-            example = shorten(max(train.labels, key=len))
+            example = quote(max(train.labels, key=len))
             yield (
                 f"the {train.num_examples:,} training examples have {num_labels:,} different "
                 f"labels, such as {example}, so the label is probably in another column (name the "

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import chain, islice
 
-from elmore.tasks.data.lines import shorten
+from elmore.tasks.data.lines import quote
 from elmore.tasks.fit.data import Store, TaskData, find_sentences
 from elmore.tasks.task import Task
 
@@ -82,7 +82,7 @@ def find_unsegmented(task: Task, data: TaskData) -> Iterator[str]:
     mean_chars = sum(map(len, tokens)) / max(len(tokens), 1)
     if len(tokens) >= MIN_HAN_TOKENS and mean_chars > MAX_MEAN_HAN_CHARS:
         yield (
-            f"Chinese tokens such as {shorten(max(tokens, key=len))} have {mean_chars:.1f} "
+            f"Chinese tokens such as {quote(max(tokens, key=len))} have {mean_chars:.1f} "
             "characters on average, so the text is probably not segmented (--set task.language=zh "
             "splits it into words, zh-chars into characters)"
         )

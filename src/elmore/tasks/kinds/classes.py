@@ -10,7 +10,7 @@ from torch import Tensor
 from elmore.config import MAX_DIM
 from elmore.errors import DataError
 from elmore.settings import check_range, check_share, read_choice
-from elmore.tasks.data.lines import shorten
+from elmore.tasks.data.lines import quote
 from elmore.tasks.metrics.accuracy import find_largest_share, score_labels
 from elmore.tasks.networks.label_choice import NO_NUMBER, Probabilities, best_label
 from elmore.tasks.task import Labels, Scores, Sentences, Task
@@ -98,20 +98,20 @@ class ClassTask(Task):
         labels = super().find_labels(examples)
         if len(labels) == 1:
             raise DataError(
-                f"all training examples have the label {shorten(labels[0])}; give examples of at "
+                f"all training examples have the label {quote(labels[0])}; give examples of at "
                 "least two labels"
             )
         if len(labels) > MAX_LABELS:
             raise DataError(
                 f"the training examples have {len(labels)} different labels, such as "
-                f"{shorten(labels[0])}, but at most {MAX_LABELS} are allowed; if these are texts, "
+                f"{quote(labels[0])}, but at most {MAX_LABELS} are allowed; if these are texts, "
                 "name the file's columns in a first line"
             )
         return labels
 
     def locate(self, example: ClassExample) -> str:
         """Return the text, or the first text of a pair."""
-        return f"the text {shorten(example.texts[0])}"
+        return f"the text {quote(example.texts[0])}"
 
     def prepare(
         self, examples: Sequence[ClassExample], *, labels: Labels, with_gold: bool

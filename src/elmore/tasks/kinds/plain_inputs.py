@@ -4,9 +4,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from elmore.errors import DataError
-from elmore.tasks.data.lines import shorten
+from elmore.tasks.data.lines import quote
 from elmore.text.language import Language
 from elmore.text.tokens import split_tokens
+from elmore.wording import shorten
 
 
 def check_iterable(examples: Any) -> Iterable[Any]:
@@ -14,7 +15,7 @@ def check_iterable(examples: Any) -> Iterable[Any]:
     if isinstance(examples, str | bytes | Mapping):
         raise DataError(
             f"predict takes a list of examples, got one {_name_type(examples)} "
-            f"({_shorten(examples)}); put it into a list: [example]"
+            f"({_show(examples)}); put it into a list: [example]"
         )
     if not isinstance(examples, Iterable):
         raise DataError(
@@ -27,7 +28,7 @@ def check_iterable(examples: Any) -> Iterable[Any]:
 def refuse_input(given: Any, *, task: str, expected: str) -> DataError:
     """Return the error for an invalid example; `expected` describes a valid one."""
     return DataError(
-        f"an example of {task} must be {expected}, got {_name_type(given)} ({_shorten(given)}); "
+        f"an example of {task} must be {expected}, got {_name_type(given)} ({_show(given)}); "
         "for a file, give model.read(path)"
     )
 
@@ -55,5 +56,5 @@ def _name_type(given: Any) -> str:
     return {"str": "string", "NoneType": "None"}.get(type(given).__name__, type(given).__name__)
 
 
-def _shorten(given: Any) -> str:
-    return shorten(given) if isinstance(given, str) else f"{given!r:.40}"
+def _show(given: Any) -> str:
+    return quote(given) if isinstance(given, str) else shorten(repr(given))

@@ -12,7 +12,7 @@ from elmore.errors import ConfigError, DataError
 from elmore.settings import check_range, check_share, read_choice
 from elmore.tasks.data.columns import CONLLU_COLUMNS, TaggedSentence, read_columns, read_rows
 from elmore.tasks.data.file_forms import FileForm, reads
-from elmore.tasks.data.lines import has_suffix, shorten
+from elmore.tasks.data.lines import has_suffix, quote
 from elmore.tasks.data.untagged import UntaggedForm, read_untagged
 from elmore.tasks.inputs.token_input import TokenInput
 from elmore.tasks.kinds.plain_inputs import refuse_input, take_tokens
@@ -195,7 +195,7 @@ def resolve_column(path: Path, column: str | int) -> str | int:
         if len(columns) < 2:
             raise DataError(
                 f"{path}, line {number}: expected a token and its tag, got one column "
-                f"({shorten(columns[0])}); give a file with one token per line and its tag last"
+                f"({quote(columns[0])}); give a file with one token per line and its tag last"
             )
         return len(columns)
     return 2  # the file is empty and will be refused when it is read

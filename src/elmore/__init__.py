@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from elmore.explore.build_index import build_index
     from elmore.explore.token_similarity import token_similarity
     from elmore.explore.use_index import UseIndex, open_index
+    from elmore.files.atomic import replace_file
     from elmore.lm.language_model import LanguageModel
     from elmore.model.scalar_mix import ScalarMix
     from elmore.text.characters import ByteAlphabet
@@ -67,6 +68,7 @@ __all__ = [
     "prepare",
     "pretrain",
     "read_vectors",
+    "replace_file",
     "token_similarity",
     "word_vectors",
 ]
@@ -97,6 +99,7 @@ _HOMES = {
     "prepare": "elmore.api",
     "pretrain": "elmore.api",
     "read_vectors": "elmore.embed.vector_file",
+    "replace_file": "elmore.files.atomic",
     "token_similarity": "elmore.explore.token_similarity",
     "word_vectors": "elmore.embed.word_export",
 }

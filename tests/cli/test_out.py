@@ -25,6 +25,7 @@ FILES = {
     "convert": (["convert", "model", "--to", "bilm-tf", "--from-zeros"], ".hdf5"),
     "predict": (["predict", "task", "text.txt"], ".jsonl"),
     "plot": (["plot", "run"], ".svg"),
+    "export": (["export", "model"], ".onnx"),
     "export-words": (["export-words", "--text", "text.txt", "--model", "model"], ".vec"),
 }
 

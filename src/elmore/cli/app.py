@@ -11,6 +11,7 @@ from elmore.cli.convert import convert
 from elmore.cli.display import printing_data_warnings
 from elmore.cli.embed import embed
 from elmore.cli.evaluate import evaluate
+from elmore.cli.export import export
 from elmore.cli.export_words import export_words
 from elmore.cli.finetune import finetune
 from elmore.cli.fit import fit
@@ -36,6 +37,7 @@ app = typer.Typer(
 )
 app.command()(embed)
 app.command()(convert)
+app.command()(export)
 app.command()(info)
 app.command()(neighbors)
 app.command()(index)

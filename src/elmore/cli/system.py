@@ -25,6 +25,7 @@ EXTRAS = {
     "pandas": "pandas",
     "polars": "polars",
     "duckdb": "duckdb",
+    "onnx": "onnx",
     "explore": "openTSNE",
     "search": "usearch",
     "serve": "fastapi",

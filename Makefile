@@ -1,6 +1,6 @@
 # `make` alone lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick docs test-sdist test-integrations tiny-model sanitize lint fix check clean
+.PHONY: help demo test quick docs test-sdist test-integrations browser test-browser tiny-model sanitize lint fix check clean
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
@@ -19,6 +19,20 @@ test-sdist: .venv/.installed-dev  ## build the packages and run the quick tests 
 
 test-integrations:  ## test libraries that need environments of their own (gigabytes, minutes)
 	$(PYTHON) scripts/test_integrations.py
+
+PAGE := examples/browser
+NPM := build/npm
+browser: .venv/.installed  ## ELMo in a web page: build it, and serve it at http://127.0.0.1:8000
+	@mkdir -p $(NPM) && cp $(PAGE)/package.json $(NPM)
+	npm install --prefix $(NPM) --omit=dev --no-audit --no-fund
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[onnx]'
+	$(BIN)/python $(PAGE)/build.py --out build/browser
+	$(BIN)/python -m http.server 8000 --bind 127.0.0.1 --directory build/browser
+
+test-browser: .venv/.installed-dev  ## test the web page in headless Chromium (needs npm and chromium)
+	@mkdir -p $(NPM) && cp $(PAGE)/package.json $(NPM)
+	npm install --prefix $(NPM) --no-audit --no-fund
+	$(BIN)/python -m pytest -q -rs tests/export/onnx/test_browser.py
 
 quick: .venv/.installed-dev  ## run the fast tests: no subprocesses, no training
 	$(BIN)/python -m pytest -q -m "not slow"

@@ -1,5 +1,7 @@
 """The pages about other tools run as they are written."""
 
+import subprocess
+import sys
 from importlib import import_module
 from pathlib import Path
 
@@ -19,6 +21,7 @@ NEEDS = {
     "gensim.md": ["gensim"],
     "tables.md": ["pandas", "polars", "duckdb"],
     "torch.md": [],
+    "onnx.md": ["onnx", "onnxruntime"],
 }
 
 
@@ -28,6 +31,12 @@ def run_spacy(arguments):
     shorter = {"train": ["--training.max_steps", "2"], "package": ["--build", "none"]}
     arguments = [*arguments, *shorter.get(arguments[0], [])]
     typer.main.get_command(spacy_app).main(arguments, standalone_mode=False)
+
+
+def run_onnx_example(arguments):
+    """Run the example without torch in a process of its own."""
+    example = Path(__file__).parents[2] / "examples" / "onnx_without_torch.py"
+    subprocess.run([sys.executable, example, *arguments], check=True, capture_output=True)
 
 
 def test_every_page_is_run():
@@ -53,7 +62,11 @@ def test_a_page_runs_as_it_is_written(page, tmp_path, monkeypatch, elmore_comman
     for block in pages.find_blocks(f"integrations/{page}"):
         if block.title:
             Path(block.title).write_text(block.text)
-    pages.run_page(f"integrations/{page}", elmore_command, others={"python -m spacy": run_spacy})
+    others = {
+        "python -m spacy": run_spacy,
+        "python examples/onnx_without_torch.py": run_onnx_example,
+    }
+    pages.run_page(f"integrations/{page}", elmore_command, others=others)
 
 
 @pytest.mark.parametrize("page", NEEDS)

@@ -38,6 +38,10 @@ def test_tokenized_text(folder, elmore_command):
         (["--text", "-"], "must be a file"),
         (["--words", "missing.txt"], "missing.txt"),
         (["--words", "words.txt", "--layers", "1"], "only layer 0 exists"),
+        (
+            ["--text", "text.txt", "--layers", "5"],
+            "average, sum, top or a layer number from 0 to 2\n",
+        ),
     ],
     ids=repr,
 )

@@ -63,6 +63,15 @@ def test_a_mistake_is_one_sentence(folder, elmore_command):
     assert "index.json is damaged (its checksum differs); copy the index again" in result.err
 
 
+def test_a_layer_that_the_model_does_not_have(folder, elmore_command):
+    result = elmore_command("index", "book.txt", "--out", "index", "--layers", "5")
+    assert result.status == 2
+    assert result.err.endswith(
+        "--layers is '5'; give all, top, a layer number from 0 to 2, or several: 0,2\n"
+    )
+    assert not (folder / "index").exists()
+
+
 def test_standard_input_cannot_be_indexed(folder, elmore_command):
     result = elmore_command("index", "-", "--out", "index")
     assert result.status == 2

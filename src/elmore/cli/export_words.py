@@ -80,6 +80,13 @@ def export_words(
         precision=precision,
         language=language,
     )
+    if layers is not None and text is not None:  # without a text, only layer 0 exists
+        options.check_layers(
+            layers,
+            num_layers=embedder.num_layers,
+            names=("average", "sum", "top"),
+            may_be_several=False,
+        )
     table = export(
         out,
         words=words,

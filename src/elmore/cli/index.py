@@ -93,6 +93,7 @@ def index(
         tokens_per_batch=tokens_per_batch,
         max_sentence_tokens=max_sentence_tokens,
     )
+    options.check_layers(layers, num_layers=embedder.num_layers, names=("all", "top"))
     num_bytes = sum(path.stat().st_size for path in paths)
     with report_interrupt(restart=restart), show_tokens("indexing", total=num_bytes) as bar:
 

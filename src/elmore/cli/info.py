@@ -98,7 +98,7 @@ def _print_system(*, as_json: bool) -> None:
 
 
 def _name(fact: str) -> str:
-    return TITLES.get(fact, fact.replace("_", " "))
+    return TITLES.get(fact, fact.replace("_", " ").replace("lstm", "LSTM"))
 
 
 def _show(fact: str, value: str | float | bool) -> str:

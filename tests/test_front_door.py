@@ -97,7 +97,7 @@ def test_other_input_is_one_clear_sentence(embedder, method, sentences, complain
 @pytest.mark.parametrize(
     ("name", "remedy"),
     [
-        ("normalize", "divide the vectors by their norms"),
+        ("normalize", r"divide the vectors by np\.linalg\.norm"),
         ("show_progress_bar", "use progress=True"),
         ("convert_to_tensor", 'use output="torch"'),
         ("device", r"use to\(device\)"),
@@ -206,6 +206,21 @@ def test_methods_of_other_libraries_are_explained(embedder, name, remedy):
     with pytest.raises(AttributeError, match=f"an Embedder has no '{name}'.*{remedy}"):
         getattr(embedder, name)
     assert not hasattr(embedder, name)
+
+
+@pytest.mark.parametrize(
+    ("name", "remedy"),
+    [
+        ("requires_grad", "use trains_bilm="),
+        ("num_output_representations", "use num_representations="),
+        ("num_representation", "did you mean 'num_representations'"),
+    ],
+)
+def test_arguments_of_other_modules_are_explained(embedder, name, remedy):
+    with pytest.raises(elmore.ElmoreError, match=f"^Elmo has no argument '{name}'; {remedy}"):
+        elmore.Elmo(embedder, **{name: 1})
+    with pytest.raises(elmore.ElmoreError, match=r"^Elmo: missing a required argument: 'model'"):
+        elmore.Elmo()
 
 
 def test_class_methods_of_other_libraries_are_explained():

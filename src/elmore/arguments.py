@@ -52,7 +52,7 @@ def _find_mistake(
     else:
         return None
     known = [name for name in signature.parameters if name != "self"]
-    name = function.__name__
+    name = function.__qualname__.removesuffix(".__init__").rpartition(".")[2]
     for given in named:
         if given not in known:
             return (

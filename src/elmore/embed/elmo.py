@@ -14,8 +14,10 @@ from typing import Any, Self
 import torch
 from torch import Tensor, nn
 
+from elmore.arguments import explain_calls
 from elmore.config import Precision, StatePolicy
 from elmore.embed.embedder import Embedder
+from elmore.embed.other_names import OTHER_ELMO_ARGUMENTS
 from elmore.errors import ConfigError, DataError
 from elmore.model.bilm import BiLM, version_of
 from elmore.model.compilation import not_compiled
@@ -58,6 +60,7 @@ class Elmo(nn.Module):
     known weights, give their logarithms.
     """
 
+    @explain_calls(OTHER_ELMO_ARGUMENTS)
     def __init__(
         self,
         model: Embedder | ElmoModel | BiLM | str | Path,

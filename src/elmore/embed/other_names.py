@@ -31,6 +31,8 @@ OTHER_METHODS = {
     "tokenizer": "use tokenize",
 }
 
+_NORMALIZE = "divide the vectors by np.linalg.norm(vectors, axis=-1, keepdims=True)"
+
 OTHER_ARGUMENTS = {
     "batch_size": "give it to elmore.load",
     "tokens_per_batch": "give it to elmore.load",
@@ -42,9 +44,22 @@ OTHER_ARGUMENTS = {
     "is_split_into_words": "use tokenized=True",
     "output_layer": "use layers=",
     "mix": "use layers=",
-    "normalize": "divide the vectors by their norms, np.linalg.norm(vectors, axis=-1)",
-    "normalize_embeddings": "divide the vectors by their norms, np.linalg.norm(vectors, axis=-1)",
+    "normalize": _NORMALIZE,
+    "normalize_embeddings": _NORMALIZE,
     "pooling": "use sentence_vectors(..., pool=)",
+}
+
+# Of AllenNLP's Elmo.
+OTHER_ELMO_ARGUMENTS = {
+    "options_file": "give model=elmore.load_model(weights, options=...)",
+    "weight_file": "give model=elmore.load_model(weights, options=...)",
+    "module": "use model=",
+    "num_output_representations": "use num_representations=",
+    "requires_grad": "use trains_bilm=",
+    "do_layer_norm": "use normalizes=",
+    "keep_sentence_boundaries": "use keeps_markers=",
+    "scalar_mix_parameters": "use initial_logits= and trains_mix=False",
+    "vocab_to_cache": "not needed: token vectors of a frozen biLM are cached",
 }
 
 

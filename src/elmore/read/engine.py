@@ -88,6 +88,8 @@ class Engine:
 
     def with_limits(self, *, tokens_per_batch: int | None, batch_size: int | None) -> "Engine":
         """Return an engine with other limits for its batches, which shares the rest."""
+        if tokens_per_batch is None and batch_size is None:
+            return self
         other = copy.copy(self)
         if tokens_per_batch is not None:
             other.tokens_per_batch = _check_limit("tokens_per_batch", tokens_per_batch)

@@ -17,7 +17,11 @@ let running = Promise.resolve();
 
 function update() {
   const number = ++latest;
-  running = running.then(() => (number === latest ? show(splitTokens(text.value)) : undefined));
+  running = running
+    .then(() => (number === latest ? show(splitTokens(text.value)) : undefined))
+    .catch((error) => {
+      status.textContent = `This sentence could not be embedded: ${error.message}`;
+    });
 }
 
 async function show(tokens) {

@@ -52,7 +52,7 @@ def main() -> None:
             make_pipeline(
                 ElmoVectorizer(),
                 StandardScaler(),
-                LogisticRegression(max_iter=100, tol=0.01),
+                LogisticRegression(max_iter=1000),
                 memory=tempfile.mkdtemp(),
             ),
             {

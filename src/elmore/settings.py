@@ -58,7 +58,7 @@ def apply_change(values: dict[str, Any], change: str) -> None:
     except tomllib.TOMLDecodeError:
         value = text.strip()
     except (ValueError, RecursionError):  # thousands of digits or brackets
-        raise ConfigError(f"the change {change!r:.80} has a value that is too long") from None
+        raise ConfigError(f"the change {change!r:.80} is wrong: the value is too long") from None
     for section in sections:
         values = values.setdefault(section, {})
         if not isinstance(values, dict):

@@ -42,7 +42,7 @@ def test_settings_survive_json():
         ("words.file=3", "'file' in 'words' is 3; it must be text"),
         ("words.trained=1", "it must be true or false"),
         ("characters.width=31", "characters.width is 31"),
-        ("kind.x=3", "--set"),
+        ("kind.x=3", "has no settings of its own"),
         ("training.max_epochs=" + "9" * 5000, "the value is too long"),
         ("training.max_epochs=" + "[" * 5000, "the value is too long"),
     ],

@@ -46,7 +46,8 @@ def read_files(task: Task, read: Callable[[Path], Iterator[Any]], files: Files) 
     examples = chain.from_iterable(map(read, files))
     complaint = (
         f"{files[0]}{' and the other files' if len(files) > 1 else ''}: no examples are left with "
-        f"these settings of the task {task.name}; change them (--set, in Python changes=), or give other files"
+        f"these settings of the task {task.name}; change them (--set, in Python changes=), or "
+        "give other files"
     )
     return ExampleStore(refuse_none(examples, complaint=complaint), count_tokens=task.count_tokens)
 

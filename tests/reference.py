@@ -325,11 +325,11 @@ def scalar_mix(
     shares = np.exp(weights - weights.max())
     shares = shares / shares.sum()
     if layer_norm:
-        layers = [normalise(layer, mask=mask) for layer in layers]
+        layers = [normalize(layer, mask=mask) for layer in layers]
     return gamma * sum(share * layer for share, layer in zip(shares, layers, strict=True))
 
 
-def normalise(layer: Array, *, mask: Array | None) -> Array:
+def normalize(layer: Array, *, mask: Array | None) -> Array:
     """Use one mean and one variance for the whole batch, as AllenNLP does."""
     seen = layer if mask is None else layer[np.asarray(mask, bool)]
     return (layer - seen.mean()) / np.sqrt(seen.var() + 1e-12)

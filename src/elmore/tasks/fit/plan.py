@@ -51,7 +51,7 @@ def make_plan(settings: FitSettings, parts: Parts, *, elmo: dict[str, Any] | Non
 
 
 def write_plan(folder: Path, plan: Plan) -> None:
-    """Mark the folder as belonging to this training."""
+    """Mark the folder as belonging to this run."""
     replace_json(folder / PLAN, plan)
 
 

@@ -3,7 +3,7 @@
     elmore export --out english.onnx
     python examples/onnx_without_torch.py english.onnx "The bank raised its rates ." "A river bank"
 
-Tokens are separated by spaces. Models of bytes only; docs/integrations/onnx.md has the others.
+Tokens are separated by spaces. Byte models only; docs/integrations/onnx.md describes the others.
 """
 
 import json

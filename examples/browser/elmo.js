@@ -1,5 +1,5 @@
 // An exported ELMo model in the browser: tokens in, one vector per token and layer out.
-// Models of bytes only, such as the English model that comes with elmore.
+// Byte models only, such as the English model that comes with elmore.
 
 import * as ort from "./ort.wasm.bundle.min.mjs";
 

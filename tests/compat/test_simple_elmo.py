@@ -150,3 +150,14 @@ def test_substitutes_need_a_language_model(old):
         load(old, max_batch_size=1).get_elmo_substitutes(["a"])
     with pytest.raises(ModelError):
         load(old, full=True)
+
+
+def test_substitutes_come_from_the_softmax_of_a_tensorflow_checkpoint():
+    folder = Path(__file__).parents[1] / "weights" / "tf_checkpoint" / "fixture" / "whole"
+    model = ElmoModel()
+    model.load(folder, full=True, max_batch_size=1)
+    first, *_ = model.get_elmo_substitutes(["the bank"], topn=2)[0]
+    words = (folder / "vocab.txt").read_text(encoding="utf-8").split()
+    forward = first["forward"]
+    assert forward["candidate_words"] == [words[number] for number in forward["candidates"]]
+    assert sorted(forward["logp"], reverse=True) == forward["logp"]

@@ -56,7 +56,8 @@ class ElmoModel:
     ) -> str:
         """Load a folder or a ZIP archive with `options.json` and HDF5 weights.
 
-        With `full`, load a language model in elmore's format, for `get_elmo_substitutes`.
+        With `full`, load a language model for `get_elmo_substitutes`: the folder of a TensorFlow
+        checkpoint, or a model trained by elmore.
         """
         path = Path(directory)
         if not path.exists():

@@ -1,5 +1,6 @@
 """The key, admission and the log come before everything else."""
 
+import hmac
 import logging
 
 from elmore.serve.settings import Limits
@@ -40,7 +41,7 @@ def test_keys_are_compared_in_constant_time(monkeypatch):
         compared.append((given, expected))
         return given == expected
 
-    monkeypatch.setattr("elmore.serve.guard.hmac.compare_digest", compare)
+    monkeypatch.setattr(hmac, "compare_digest", compare)
     post("/embed", json={"inputs": "a"}, headers=KEY, service=make_service(api_key="secret"))
     assert compared == [(b"Bearer secret", b"Bearer secret")]
 

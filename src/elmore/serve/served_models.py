@@ -47,8 +47,8 @@ def load_models(settings: ServeSettings) -> list[ServedModel]:
 def name_models(given: Sequence[str]) -> list[tuple[str, str | None]]:
     """Return a name and a source for each model: NAME=MODEL, or named after its path or hub id.
 
-    >>> name_models(["models/news", "law=models/2"])
-    [('news', 'models/news'), ('law', 'models/2')]
+    >>> name_models(["owner/news", "law=models/2"])
+    [('owner/news', 'owner/news'), ('law', 'models/2')]
     """
     if not given:
         return [(DEFAULT_NAME, None)]

@@ -26,7 +26,7 @@ MOVED = {
     "CHANGELOG.md": "about/changelog.md",
     "CONTRIBUTING.md": "about/contributing.md",
 }
-COMMAND = re.compile(r"^\* `([a-z-]+)`: .*", flags=re.MULTILINE)
+COMMAND = re.compile(r"^\* `([a-z][a-z-]*)`: .*", flags=re.MULTILINE)
 LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)#\s]*)(#[^)\s]*)?\)")
 
 

@@ -50,6 +50,14 @@ def test_policy_reset_gives_a_sentence_the_same_vectors_each_time(old):
     assert np.array_equal(first, second)
 
 
+def test_a_sentence_may_be_an_array_of_tokens(old):
+    embedder = ElmoEmbedder(old.options, old.weights, policy="reset")
+    tokens = ["a", "bank"]
+    assert np.array_equal(
+        embedder.embed_sentence(np.array(tokens)), embedder.embed_sentence(tokens)
+    )
+
+
 def test_a_stream_is_cut_into_batches(old):
     sentences = [sentence for batch in BATCHES for sentence in batch if sentence]
     batches = [sentences[:2], sentences[2:4], sentences[4:6], sentences[6:8], sentences[8:]]

@@ -76,7 +76,7 @@ class ElmoEmbedder:
 
     def embed_batch(self, batch: Sequence[Sequence[str]]) -> list[Array]:
         """Return one (L, tokens, D) array per sentence."""
-        if len(batch) == 1 and not batch[0]:  # in AllenNLP, this does not touch the state
+        if len(batch) == 1 and len(batch[0]) == 0:  # in AllenNLP, this does not touch the state
             return [empty_embedding()]
         layers, lengths, _ = self.elmo_bilm.read(batch_to_ids(batch))
         arrays = layers.detach().cpu().numpy()

@@ -37,7 +37,6 @@ def group(vectors, uses=None, num_groups=None, center_by_spelling=False):
     return find_groups(vectors, uses, num_groups=num_groups, center_by_spelling=center_by_spelling)
 
 
-@pytest.mark.slow  # scikit-learn starts a process to count the cores
 @pytest.mark.parametrize("seed", range(3))
 def test_groups_are_as_tight_as_those_of_scikit_learn(seed):
     sklearn_cluster = pytest.importorskip("sklearn.cluster")

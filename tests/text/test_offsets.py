@@ -11,7 +11,6 @@ from elmore.text.tokens import split_tokens
 
 @given(st.text(max_size=60))
 @pytest.mark.parametrize("language", [Language.EN, Language.ZH_CHARS])
-@pytest.mark.filterwarnings("ignore::elmore.errors.DataWarning")
 def test_offsets_cut_the_tokens_out_of_any_text(language, text):
     tokens = split_tokens(text, language=language)
     offsets = find_offsets(text, tokens)

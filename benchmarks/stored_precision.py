@@ -3,10 +3,10 @@
     python -m benchmarks.stored_precision MODEL TEXT [--max-tokens 20000]
 
 MODEL is a model folder with a softmax, TEXT any text that it was not trained on, of which the first
-`--max-tokens` are used. The model is stored as f32, f16 and bf16, and read back. Vectors of single
-sentences are compared with those of f32: the relative length of the difference, its maximum and
-mean over tokens, and the smallest cosine. Perplexity is measured as by `elmore evaluate`. Prints
-two Markdown tables.
+`--max-tokens` are used. The model is stored as f32, f16 and bf16, and as f16 with the LM head in
+int8, and read back. Vectors of single sentences are compared with those of f32: the relative length
+of the difference, its maximum and mean over tokens, and the smallest cosine. Perplexity is measured
+as by `elmore evaluate`. Prints two Markdown tables.
 """
 
 import argparse
@@ -26,6 +26,7 @@ from elmore.weights.elmo_model import ElmoModel
 from elmore.weights.model_folder import STORES, WEIGHTS, find_store
 from elmore.weights.softmax_file import WEIGHTS as SOFTMAX_WEIGHTS
 
+INT8 = "f16, LM head int8"
 # Sentences whose vectors are in memory at once.
 CHUNK = 100
 
@@ -54,6 +55,7 @@ def main() -> None:
         original = load_language_model(arguments.model)
         for store in STORES:
             original.save(Path(name) / store, store=store)
+        original.save(Path(name) / INT8, store="f16", store_softmax="int8")
         print(f"The original weights are {find_store(arguments.model / WEIGHTS)}.\n")
         print_vectors(Path(name), documents)
         print()
@@ -79,7 +81,7 @@ def print_perplexities(folder: Path, documents: list[Document]) -> None:
     print("| stored as | model, MB | softmax, MB | forward | change | backward | change |")
     print("|---|---|---|---|---|---|---|")
     exact: LossTotals | None = None
-    for store in STORES:
+    for store in (*STORES, INT8):
         totals = measure(folder / store, documents)
         exact = exact or totals
         sizes = [(folder / store / name).stat().st_size for name in (WEIGHTS, SOFTMAX_WEIGHTS)]

@@ -48,6 +48,7 @@ class Precision(StrEnum):
 # The formats that there are for each use.
 WEIGHTS_IN_MEMORY = (Precision.F32, Precision.BF16, Precision.INT8)
 WEIGHTS_ON_DISK = (Precision.F32, Precision.F16, Precision.BF16)
+SOFTMAX_ON_DISK = (*WEIGHTS_ON_DISK, Precision.INT8)
 TRAINING = (Precision.F32, Precision.BF16)  # of products; weights are kept in f32
 VECTORS = (Precision.F32, Precision.F16)  # in vector files and stored layers
 

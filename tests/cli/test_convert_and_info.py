@@ -100,6 +100,33 @@ def test_the_softmax_goes_along_in_every_store(store, predicting, elmore_command
         assert (predicting / "again" / path.name).read_bytes() == path.read_bytes()
 
 
+def test_the_softmax_alone_is_stored_in_int8(predicting, elmore_command):
+    command = ("convert", "lm", "--out", "new", "--store", "f16", "--store-softmax", "int8")
+    assert elmore_command(*command).status == 0
+    facts = elmore_command("info", "new", "--json").json
+    assert (facts["stored"], facts["softmax_stored"], facts["softmax_fits"]) == (
+        "f16",
+        "int8",
+        True,
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("lm", "--no-softmax"), "no effect where the LM head is left out"),
+        (("lm", "--to", "bilm-tf"), "no effect where the LM head is left out"),
+        (("model",), "model has no LM head that could be stored as int8"),
+        (("lm", "--store", "int8"), "'int8' is not one of f32, f16, bf16"),
+    ],
+)
+def test_int8_is_refused_where_it_has_no_effect(predicting, elmore_command, arguments, message):
+    result = elmore_command("convert", *arguments, "--out", "new", "--store-softmax", "int8")
+    assert (result.status, result.out) == (2, "")
+    assert message in " ".join(result.err.replace("│", " ").split())
+    assert not (predicting / "new").exists()
+
+
 def test_from_zeros_the_softmax_still_belongs_to_its_weights(predicting, elmore_command):
     assert elmore_command("convert", "lm", "--out", "new", "--from-zeros").status == 0
     loaded = load_language_model("new")

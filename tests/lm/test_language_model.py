@@ -203,7 +203,7 @@ DAMAGES = {
     "no words": (lambda f: (f / "softmax_words.txt").unlink(), "softmax_words.txt"),
     "settings are no JSON": (write("softmax.json", b"{"), "not JSON"),
     "settings are a list": (write("softmax.json", b"[]"), "not an object"),
-    "newer format": (change_settings(format=2), "format 2"),
+    "newer format": (change_settings(format=3), "format 3"),
     "unknown kind": (change_settings(kind="tree"), "'tree'"),
     "no kind": (change_settings(kind=None), "None"),
     "kind is a list": (change_settings(kind=[]), "kind"),

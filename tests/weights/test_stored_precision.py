@@ -99,6 +99,73 @@ def test_half_precision_takes_half_the_bytes(tmp_path):
     assert max(sizes["f16"], sizes["bf16"]) < 0.52 * sizes["f32"]
 
 
+# The softmax in int8.
+
+
+def quantize_slowly(matrix: np.ndarray) -> np.ndarray:
+    """The oracle: each number as the nearest multiple of a 127th of its row's largest."""
+    steps = np.abs(matrix.astype(np.float64)).max(axis=1, keepdims=True) / 127
+    return np.round(matrix / np.where(steps > 0, steps, 1)) * steps
+
+
+@pytest.mark.parametrize("is_adaptive", [False, True])
+def test_a_softmax_in_int8_beside_other_weights_in_f16(is_adaptive, tmp_path):
+    model = make_language_model(is_adaptive=is_adaptive)
+    model.save(tmp_path / "once", store="f16", store_softmax="int8")
+    assert find_store(tmp_path / "once" / "model.safetensors") == "f16"
+    assert find_store(tmp_path / "once" / "softmax.safetensors") == "int8"
+    assert json.loads((tmp_path / "once" / "softmax.json").read_text())["format"] == 2
+    loaded = load_language_model(tmp_path / "once")
+    for name, weight in model.softmax.state_dict().items():
+        found = loaded.softmax.state_dict()[name].numpy()
+        if weight.ndim == 1:
+            assert np.array_equal(found, weight.numpy()), name
+        else:
+            assert np.allclose(found, quantize_slowly(weight.numpy()), rtol=1e-4, atol=0), name
+    assert torch.equal(loaded.log_shares, model.log_shares)
+    loaded.save(tmp_path / "twice", store="f16", store_softmax="int8")
+    assert read_files(tmp_path / "twice") == read_files(tmp_path / "once")
+    loaded.save(tmp_path / "widened")
+    again = load_language_model(tmp_path / "widened").softmax.state_dict()
+    assert all(torch.equal(again[name], x) for name, x in loaded.softmax.state_dict().items())
+
+
+def test_int8_is_read_only_where_the_settings_announce_it(tmp_path):
+    make_language_model().save(tmp_path, store_softmax="int8")
+    settings = json.loads((tmp_path / "softmax.json").read_text())
+    (tmp_path / "softmax.json").write_text(json.dumps({**settings, "format": 1}))
+    assert_refused(lambda: load_language_model(tmp_path), "its settings have no weight")
+    for found in (3, True, "2", None):
+        (tmp_path / "softmax.json").write_text(json.dumps({**settings, "format": found}))
+        assert_refused(lambda: load_language_model(tmp_path), "reads 1 and 2; update elmore")
+
+
+@pytest.mark.parametrize("damage", ["scales too short", "floats", "scales not finite", "no scales"])
+def test_damaged_int8_is_refused(damage, tmp_path):
+    make_language_model().save(tmp_path, store_softmax="int8")
+    path = tmp_path / "softmax.safetensors"
+    tensors = load_file(path)
+    scales = tensors["weight.row_scales"]
+    if damage == "scales too short":
+        tensors["weight.row_scales"] = scales[1:].clone()
+    elif damage == "floats":
+        tensors["weight"] = tensors["weight"].float()
+    elif damage == "scales not finite":
+        scales[2] = torch.nan
+    else:
+        del tensors["weight.row_scales"]
+    save_file(tensors, path, metadata={"format": "pt"})
+    assert_refused(lambda: load_language_model(tmp_path), "softmax.safetensors: weight 'weight")
+
+
+def test_a_softmax_that_is_not_finite_is_not_stored_as_int8(tmp_path):
+    model = make_language_model()
+    with torch.no_grad():
+        model.softmax.weight[1, 0] = torch.inf
+    assert_refused(lambda: model.save(tmp_path / "new", store_softmax="int8"), "not finite")
+    assert not (tmp_path / "new").exists()
+
+
 # Numbers that do not fit.
 
 
@@ -154,6 +221,9 @@ def test_an_unknown_store_is_refused_before_anything_is_written(store, tmp_path)
     for save in (model.save, model.elmo.save_pretrained):
         with pytest.raises(ConfigError, match="choose one of: f32, f16, bf16"):
             save(tmp_path / "new", store=store)
+    if store not in ("int8", None):
+        with pytest.raises(ConfigError, match="choose one of: f32, f16, bf16, int8"):
+            model.save(tmp_path / "new", store_softmax=store)
     assert not (tmp_path / "new").exists()
 
 

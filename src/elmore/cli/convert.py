@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from elmore.cli import options
-from elmore.config import WEIGHTS_ON_DISK, Precision
+from elmore.config import SOFTMAX_ON_DISK, WEIGHTS_ON_DISK, Precision
 from elmore.errors import ModelError
 
 
@@ -43,6 +43,15 @@ def convert(
             "and 8 bits.",
         ),
     ] = "f32",
+    store_softmax: Annotated[
+        str | None,
+        options.make_precision_option(
+            "--store-softmax",
+            allowed=SOFTMAX_ON_DISK,
+            help="Format of the stored LM head, by default that of --store. int8 needs half the "
+            "space of f16.",
+        ),
+    ] = None,
     no_softmax: Annotated[
         bool,
         typer.Option(
@@ -81,6 +90,8 @@ def convert(
 
         elmore convert run/model --out small/ --store f16
 
+        elmore convert run/model --out small/ --store f16 --store-softmax int8
+
         elmore convert model/ --to bilm-tf --out weights.hdf5
 
         elmore convert run/model --to bilm-tf --from-zeros --out weights.hdf5
@@ -91,8 +102,7 @@ def convert(
     from elmore.weights.model_folder import check_target  # noqa: PLC0415
     from elmore.weights.softmax_file import remove_softmax  # noqa: PLC0415
 
-    if to is Target.BILM_TF and store != Precision.F32:
-        raise typer.BadParameter(f"bilm-tf files cannot store {store}; leave out --store")
+    _check_stores(to, store, store_softmax, no_softmax=no_softmax)
     if to is Target.ELMORE:
         check_target(out)
         if out.exists() and Path(source).exists() and out.resolve() == Path(source).resolve():
@@ -107,6 +117,11 @@ def convert(
     if not no_softmax and not token_embeddings:
         with suppress(NoSoftmaxError):
             predicting = load_language_model(source, **files)
+    if store_softmax is not None and predicting is None:
+        raise ModelError(
+            f"{source} has no LM head that could be stored as {store_softmax}; leave out "
+            "--store-softmax"
+        )
     model = predicting.elmo if predicting else load_model(source, **files)
     options.print_notes(model)
     if to is Target.BILM_TF:
@@ -122,7 +137,7 @@ def convert(
             model.bilm.initial_hidden.zero_()
             model.bilm.initial_cell.zero_()
         if predicting:
-            predicting.save(out, store=store)
+            predicting.save(out, store=store, store_softmax=store_softmax)
         else:
             model.save_pretrained(out, store=store)
             remove_softmax(out)  # of an earlier model in this folder
@@ -131,3 +146,13 @@ def convert(
         print(json.dumps({"written": [str(path) for path in written]}))
     else:
         print("wrote " + ", ".join(str(path) for path in written), file=sys.stderr)
+
+
+def _check_stores(to: Target, store: str, store_softmax: str | None, *, no_softmax: bool) -> None:
+    """Refuse formats that the target does not have."""
+    if to is Target.BILM_TF and store != Precision.F32:
+        raise typer.BadParameter(f"bilm-tf files cannot store {store}; leave out --store")
+    if store_softmax is not None and (to is Target.BILM_TF or no_softmax):
+        raise typer.BadParameter(
+            "--store-softmax has no effect where the LM head is left out; leave out the option"
+        )

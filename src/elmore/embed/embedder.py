@@ -404,15 +404,25 @@ class Embedder(metaclass=ExplainsNames):
             self._language_model = loaded.to(self.device)
         return self._language_model
 
-    def save(self, folder: str | Path, *, store: Precision | str = Precision.F32) -> None:
-        """Write a model folder with the current weights, and with the LM head if there is one."""
+    def save(
+        self,
+        folder: str | Path,
+        *,
+        store: Precision | str = Precision.F32,
+        store_softmax: Precision | str | None = None,
+    ) -> None:
+        """Write a model folder with the current weights, and with the LM head if there is one.
+
+        `store_softmax` is the format of the LM head, by default that of the other weights; it can
+        also be `int8`.
+        """
         from elmore.lm.language_model import NoSoftmaxError  # noqa: PLC0415
 
         if self._source is None:
             self.model.save_pretrained(folder, store=store)
             return
         try:
-            self.language_model.save(folder, store=store)
+            self.language_model.save(folder, store=store, store_softmax=store_softmax)
         except NoSoftmaxError:
             self.load_model().save_pretrained(folder, store=store)
 

@@ -103,9 +103,18 @@ class LanguageModel:
         return self
 
     def save(
-        self, folder: str | Path, *, run: Mapping[str, Any] | None = None, store: str = "f32"
+        self,
+        folder: str | Path,
+        *,
+        run: Mapping[str, Any] | None = None,
+        store: str = "f32",
+        store_softmax: str | None = None,
     ) -> None:
-        """Write a model folder with its softmax, atomically."""
+        """Write a model folder with its softmax, atomically.
+
+        `store_softmax` is the format of the softmax, by default that of the other weights; it can
+        also be `int8`.
+        """
         folder = Path(folder)
         check_target(folder)
         if self.log_shares.shape != (len(self.words),):
@@ -120,12 +129,24 @@ class LanguageModel:
             model=_fingerprint_on_disk(self.elmo, store=store),
             run=_plain(self.run if run is None else run),
         )
-        with replace_softmax(folder, saved, store=store):
+        store_softmax = store if store_softmax is None else store_softmax
+        with replace_softmax(folder, saved, store=store_softmax):
             self.elmo.save_pretrained(folder, store=store)
 
-    def push_to_hub(self, repo_id: str, *, store: str = "f32", **hub_options: Any) -> str:
+    def push_to_hub(
+        self,
+        repo_id: str,
+        *,
+        store: str = "f32",
+        store_softmax: str | None = None,
+        **hub_options: Any,
+    ) -> str:
         """Upload the model folder with its softmax; return its URL."""
-        return upload(lambda folder: self.save(folder, store=store), repo_id, **hub_options)
+        return upload(
+            lambda folder: self.save(folder, store=store, store_softmax=store_softmax),
+            repo_id,
+            **hub_options,
+        )
 
 
 class NoSoftmaxError(ModelError):

@@ -24,6 +24,7 @@ from elmore.weights.entry_files import check_entries, read_list
 from elmore.weights.hub import HUB_ID, fetch
 from elmore.weights.model_card import write_card
 from elmore.weights.published import advise_on_download
+from elmore.weights.row_scales import SUFFIX, quantize_rows, restore_rows
 
 FILES = CONFIG, WEIGHTS, WORDS, CHARACTERS, CARD = (
     "config.json",
@@ -187,12 +188,37 @@ def _read_config(path: Path) -> ModelConfig:
         raise ModelError(f"{path}: {error!s:.300}") from error
 
 
+def quantize_tensors(tensors: Mapping[str, Tensor], *, file: str) -> dict[str, Tensor]:
+    """Convert matrices to int8 with one scale per row; refuse numbers that are not finite."""
+    stored = {}
+    for name, tensor in round_tensors(tensors, store=Precision.F32, file=file).items():
+        if tensor.ndim < 2:
+            stored[name] = tensor
+            continue
+        if not bool(tensor.isfinite().all()):
+            raise ModelError(
+                f"{file}: weight {name!r} has numbers that are not finite, which int8 cannot "
+                "store; train the model again"
+            )
+        stored[name], stored[name + SUFFIX] = quantize_rows(tensor)
+    return stored
+
+
 def read_tensors(
-    path: Path, shapes: Mapping[str, tuple[int, ...]], *, settings: str
+    path: Path, shapes: Mapping[str, tuple[int, ...]], *, settings: str, may_be_int8: bool = False
 ) -> dict[str, Tensor]:
-    """Check the names, shapes and types of all weights, then read them in single precision."""
+    """Check the names, shapes and types of all weights, then read them in single precision.
+
+    With `may_be_int8`, matrices may be int8 with one scale per row.
+    """
     with _open_tensors(path) as file:
         names = set(file.keys())
+        integers = {
+            name
+            for name, shape in shapes.items()
+            if may_be_int8 and len(shape) == 2 and name + SUFFIX in names
+        }
+        shapes = {**shapes, **{name + SUFFIX: shapes[name][:1] for name in integers}}
         if not names <= set(shapes):
             raise ModelError(
                 f"{path}: its settings have no weight {min(names - set(shapes))!r:.60}; "
@@ -206,12 +232,15 @@ def read_tensors(
                     f"its settings expect {shape}; give the {settings} that belongs to these "
                     "weights"
                 )
-            if found.get_dtype() not in FLOAT_TYPES:
+            if found.get_dtype() not in (("I8",) if name in integers else FLOAT_TYPES):
+                expected = "int8" if name in integers else "float"
                 raise ModelError(
-                    f"{path}: weight {name!r} holds {found.get_dtype()}, not float numbers; "
+                    f"{path}: weight {name!r} holds {found.get_dtype()}, not {expected} numbers; "
                     "download it again"
                 )
         tensors = {name: file.get_tensor(name).to(torch.float32) for name in shapes}
+    for name in integers:
+        tensors[name] = restore_rows(tensors[name], tensors.pop(name + SUFFIX))
     for name, tensor in tensors.items():
         if not bool(torch.isfinite(tensor).all()):
             raise ModelError(
@@ -229,7 +258,8 @@ def find_store(path: Path) -> str:
             counts[found.get_dtype().lower()] += math.prod(found.get_shape())
     if not counts:
         raise ModelError(f"{path} holds no weights; download it again")
-    return counts.most_common(1)[0][0]
+    most = counts.most_common(1)[0][0]
+    return str(Precision.INT8) if most == "i8" else most
 
 
 @contextmanager

@@ -12,7 +12,13 @@ from typing import Any
 from torch import Tensor
 
 from elmore.build import weight_shapes, without_weights
-from elmore.config import MAX_DIM, MAX_VOCABULARY
+from elmore.config import (
+    MAX_DIM,
+    MAX_VOCABULARY,
+    SOFTMAX_ON_DISK,
+    Precision,
+    read_precision,
+)
 from elmore.errors import ElmoreError, ModelError
 from elmore.files.atomic import make_folder, replace_file, write_json
 from elmore.files.untrusted import check_file, is_count, read_json
@@ -22,12 +28,14 @@ from elmore.text.vocabulary import BEGIN_WORD, END_WORD, UNKNOWN_WORD, number_en
 from elmore.weights.entry_files import check_entries, read_list
 from elmore.weights.model_folder import (
     find_store,
+    quantize_tensors,
     read_tensors,
     round_tensors,
     write_tensors,
 )
 
-FORMAT = 1
+FORMAT, INT8_FORMAT = 1, 2
+"""Versions that cannot read int8 refuse the second format and say so."""
 WEIGHTS, WORDS, SETTINGS = "softmax.safetensors", "softmax_words.txt", "softmax.json"
 FILES = [WEIGHTS, WORDS, SETTINGS]
 LOG_SHARES = "log_shares"
@@ -87,7 +95,13 @@ def replace_softmax(folder: Path, saved: SavedSoftmax, *, store: str = "f32") ->
     """
     check_words(saved.words, num_words=saved.softmax.num_words)
     tensors = {**saved.softmax.state_dict(), LOG_SHARES: saved.log_shares}
-    stored = round_tensors(tensors, store=store, file=WEIGHTS)
+    chosen = read_precision("store_softmax", store, SOFTMAX_ON_DISK)
+    is_int8 = chosen is Precision.INT8
+    stored = (
+        quantize_tensors(tensors, file=WEIGHTS)
+        if is_int8
+        else round_tensors(tensors, store=chosen, file=WEIGHTS)
+    )
     make_folder(folder)
     with (
         replace_file(folder / WORDS) as words_path,
@@ -98,7 +112,7 @@ def replace_softmax(folder: Path, saved: SavedSoftmax, *, store: str = "f32") ->
         yield
         (folder / SETTINGS).unlink(missing_ok=True)
     settings = {
-        "format": FORMAT,
+        "format": INT8_FORMAT if is_int8 else FORMAT,
         **_describe(saved.softmax),
         "model": saved.model,
         "run": saved.run,
@@ -152,7 +166,8 @@ def read_softmax(folder: Path, *, dim: int) -> SavedSoftmax:
     except ValueError as error:
         raise ModelError(f"{folder / SETTINGS}: {error}") from error
     shapes = weight_shapes(softmax) | {LOG_SHARES: (len(words),)}
-    tensors = read_tensors(folder / WEIGHTS, shapes, settings=SETTINGS)
+    is_int8 = settings["format"] == INT8_FORMAT
+    tensors = read_tensors(folder / WEIGHTS, shapes, settings=SETTINGS, may_be_int8=is_int8)
     log_shares = tensors.pop(LOG_SHARES)
     if bool((log_shares > 0).any()):
         raise ModelError(f"{folder / WEIGHTS}: a word has a share above 1; download it again")
@@ -176,9 +191,10 @@ def _read_settings(folder: Path, *, dim: int) -> dict[str, Any]:
         )
     settings = read_json(path)
     found = settings.get("format")
-    if found != FORMAT:
+    if type(found) is not int or found not in (FORMAT, INT8_FORMAT):
         raise ModelError(
-            f"{path} has format {found!r:.60}, but this elmore reads {FORMAT}; update elmore"
+            f"{path} has format {found!r:.60}, but this elmore reads {FORMAT} and {INT8_FORMAT}; "
+            "update elmore"
         )
     for name, most in (("num_words", MAX_VOCABULARY), ("dim", MAX_DIM)):
         if not is_count(settings.get(name), least=1, most=most):

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         predict,
         prepare,
         pretrain,
+        tokenize,
     )
     from elmore.corpus.corpus import open_corpus
     from elmore.embed.elmo import Elmo
@@ -70,6 +71,7 @@ __all__ = [
     "read_vectors",
     "replace_file",
     "token_similarity",
+    "tokenize",
     "word_vectors",
 ]
 
@@ -101,6 +103,7 @@ _HOMES = {
     "read_vectors": "elmore.embed.vector_file",
     "replace_file": "elmore.files.atomic",
     "token_similarity": "elmore.explore.token_similarity",
+    "tokenize": "elmore.api",
     "word_vectors": "elmore.embed.word_export",
 }
 # Earlier names, still understood.

@@ -20,6 +20,7 @@ from elmore.settings import (
     read_path,
 )
 from elmore.text.language import Language
+from elmore.text.tokens import parse_sentence
 
 if TYPE_CHECKING:
     from elmore.comparison.results import Comparison
@@ -41,6 +42,16 @@ MAX_COUNT = 1 << 62
 PathLike = str | Path
 Changes = Mapping[str, Any] | None
 Documents = Iterable[Sequence[Sequence[str]]]
+
+
+@explain_calls()
+def tokenize(text: str, *, language: Language | str = Language.EN) -> list[str]:
+    """Return the tokens of one sentence, as `Embedder.embed` splits it; this needs no model.
+
+    >>> tokenize("Don't go.")
+    ['Do', "n't", 'go', '.']
+    """
+    return parse_sentence(text, language=Language(read_choice("language", language, Language)))
 
 
 @explain_calls()

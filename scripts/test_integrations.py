@@ -31,6 +31,14 @@ ENVIRONMENTS = {
         tests=("tests/compat/test_keras.py", "tests/compat/test_keras_example.py"),
         variables={"KERAS_BACKEND": "tensorflow", "TF_CPP_MIN_LOG_LEVEL": "3"},
     ),
+    # Flair needs transformers < 5, which excludes sentence-transformers 6.
+    "flair": Environment(
+        packages=("flair>=0.15,<0.16",),
+        tests=(
+            "tests/integrations/test_flair.py",
+            "tests/integrations/test_guides.py::test_a_page_runs_as_it_is_written[flair.md]",
+        ),
+    ),
 }
 
 

@@ -14,16 +14,17 @@ def require(
     below: tuple[int, ...] | None = None,
 ) -> None:
     """Raise an error unless a library is installed in a version that works."""
+    module = f"elmore.integrations.{extra.replace('-', '_')}"
     try:
         version = metadata.version(distribution)
     except metadata.PackageNotFoundError as error:
-        raise MissingExtraError(needed_for=f"elmore.integrations.{extra}", extra=extra) from error
+        raise MissingExtraError(needed_for=module, extra=extra) from error
     found = tuple(int(part) for part in re.findall(r"\d+", version)[:3])
     if found < at_least or (below is not None and found >= below):
         bounds = f"{_show(at_least)} or later" if below is None else _show_range(at_least, below)
         raise ElmoreError(
-            f"{distribution} {version} is installed, but elmore.integrations.{extra} needs "
-            f"{bounds}: pip install 'elmore[{extra}]'"
+            f"{distribution} {version} is installed, but {module} needs {bounds}: "
+            f"pip install 'elmore[{extra}]'"
         )
 
 

@@ -143,7 +143,7 @@ def test_another_english_model_is_refused(tmp_path):
     nlp = make_pipeline(model=None)
     nlp.to_disk(tmp_path)
     (tmp_path / "elmore" / "fingerprint.txt").write_text("0" * 64)
-    with pytest.raises(elmore.ElmoreError, match="made with another English model"):
+    with pytest.raises(elmore.ElmoreError, match="saved with another English model"):
         spacy.load(tmp_path)
 
 

@@ -11,9 +11,9 @@ from spacy.tokens import Doc
 from spacy.util import minibatch
 
 from elmore import ElmoreError, Embedder
+from elmore.integrations.saved_model import SavedModel
 from elmore.integrations.spacy.docs import embed_docs
 from elmore.integrations.spacy.hooks import add_hooks
-from elmore.integrations.spacy.pipeline_model import PipelineModel
 
 DEFAULTS = {
     "model": None,
@@ -31,7 +31,7 @@ if not Doc.has_extension("elmore"):
 class DocEmbedder:
     """Sets `doc.tensor`, `doc._.elmore` and the vectors of docs, spans and tokens."""
 
-    def __init__(self, model: PipelineModel, *, layers: str | int, keep_layers: bool) -> None:
+    def __init__(self, model: SavedModel, *, layers: str | int, keep_layers: bool) -> None:
         self._model = model
         self.layers = layers
         self.keep_layers = keep_layers
@@ -112,7 +112,7 @@ def make_component(
     max_sentence_tokens: int,
 ) -> Any:
     """Make the component; its model is loaded when first used."""
-    source = PipelineModel(
+    source = SavedModel(
         model, device=device, precision=precision, max_sentence_tokens=max_sentence_tokens
     )
     return DocEmbedder(source, layers=layers, keep_layers=keep_layers)

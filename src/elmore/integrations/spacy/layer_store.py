@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from spacy.tokens import Doc
 
+from elmore.integrations.saved_model import SavedModel
 from elmore.integrations.spacy.docs import embed_docs, split_sentences
-from elmore.integrations.spacy.pipeline_model import PipelineModel
 
 Array = NDArray[np.float32]
 Key = tuple[tuple[str, ...], ...]
@@ -23,7 +23,7 @@ class LayerStore:
     that it reads once.
     """
 
-    def __init__(self, model: PipelineModel, *, max_bytes: int) -> None:
+    def __init__(self, model: SavedModel, *, max_bytes: int) -> None:
         self.model = model
         self.max_bytes = max_bytes
         self.is_training = False

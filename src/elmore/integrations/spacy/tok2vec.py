@@ -13,8 +13,8 @@ from thinc.api import Maxout, Model, chain, with_array
 from thinc.model import deserialize_attr, serialize_attr
 from thinc.types import Floats2d
 
+from elmore.integrations.saved_model import SavedModel
 from elmore.integrations.spacy.layer_store import LayerStore
-from elmore.integrations.spacy.pipeline_model import PipelineModel
 
 BYTES_PER_MB = 1_000_000
 MAXOUT_PIECES = 3
@@ -35,7 +35,7 @@ def make_tok2vec(
 
     `cache_mb` bounds the layers kept in memory while training.
     """
-    source = PipelineModel(
+    source = SavedModel(
         model, device=device, precision=precision, max_sentence_tokens=max_sentence_tokens
     )
     mix: Model[Any, Any] = Model(

@@ -1,4 +1,4 @@
-"""The model of a pipeline: loaded when first used, saved with the pipeline.
+"""The model of a pipeline or a tagger: loaded when first used, saved with it.
 
 spaCy builds a pipeline from its settings before it reads its files, perhaps on another computer,
 where the path in the settings does not exist. So nothing is loaded before it is needed.
@@ -13,14 +13,22 @@ from elmore import ElmoreError, Embedder, load, load_model
 FINGERPRINT = "fingerprint.txt"
 
 
-class PipelineModel:
-    """A model by its path or hub id, or by its files in a saved pipeline.
+class SavedModel:
+    """A model by its path or hub id, or by its files in what another tool saved.
 
-    The English model comes with elmore, so a pipeline saves only its fingerprint.
+    The English model comes with elmore, so only its fingerprint is saved.
     """
 
-    def __init__(self, source: str | None, *, device: str = "cpu", **settings: Any) -> None:
+    def __init__(
+        self,
+        source: str | Path | None,
+        *,
+        options: str | Path | None = None,
+        device: str = "cpu",
+        **settings: Any,
+    ) -> None:
         self.source = source
+        self.options = options
         self.device = device
         self.settings = settings
         self._embedder: Embedder | None = None
@@ -29,14 +37,16 @@ class PipelineModel:
     def embedder(self) -> Embedder:
         """The embedder, loaded on first use."""
         if self._embedder is None:
-            self._embedder = load(self.source, device=self.device, **self.settings)
+            self._embedder = load(
+                self.source, options=self.options, device=self.device, **self.settings
+            )
         return self._embedder
 
     def to_files(self) -> dict[str, bytes]:
         """Return the names and contents of the files to save."""
         embedder = self.embedder
         files = {FINGERPRINT: embedder.model.fingerprint().encode()}
-        if self.source is None:
+        if embedder.is_shipped:
             return files
         with tempfile.TemporaryDirectory() as folder:
             embedder.load_model().save_pretrained(folder)
@@ -58,7 +68,7 @@ class PipelineModel:
         if found != expected:
             self._embedder = None
             raise ElmoreError(
-                "this pipeline was made with another English model than the one in this elmore "
+                "this was saved with another English model than the one in this elmore "
                 f"(fingerprint {expected:.12} instead of {found:.12}); install the elmore that it "
-                "was made with, or train it again"
+                "was saved with, or train it again"
             )

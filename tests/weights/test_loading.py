@@ -63,6 +63,12 @@ def test_a_folder_of_elmoformanylangs_is_recognized(tmp_path):
     assert load_model(tmp_path).config.about.source == "ELMoForManyLangs"
 
 
+def test_hdf5_weights_need_no_suffix(tmp_path):
+    named = load_model(write_files(tmp_path)).fingerprint()
+    (tmp_path / "lm_weights.hdf5").rename(tmp_path / "3f4c5d.77a1")  # as in AllenNLP's cache
+    assert load_model(tmp_path / "3f4c5d.77a1").fingerprint() == named
+
+
 def test_what_holds_no_model_is_refused(tmp_path):
     with pytest.raises(ModelError, match="0 HDF5 files"):
         load_model(tmp_path)

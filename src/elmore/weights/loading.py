@@ -6,6 +6,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import h5py
+
 from elmore.errors import ModelError
 from elmore.files.untrusted import read_json
 from elmore.weights.archive import SUFFIXES, is_archive, name_archive, unpack
@@ -280,11 +282,11 @@ def find_default() -> Path:
 def _find_weights(path: Path) -> Path:
     """Return the HDF5 weight file: the path itself, or the only one in a folder."""
     if path.is_file():
-        if path.suffix.lower() not in HDF5_SUFFIXES:
+        # AllenNLP's cache and archives name weights without a suffix.
+        if path.suffix.lower() not in HDF5_SUFFIXES and not h5py.is_hdf5(path):
             raise ModelError(
                 f"{path} is not a model: give a model folder, an ELMoForManyLangs folder, a "
-                f"TensorFlow checkpoint, an archive ({', '.join(SUFFIXES)}) or weights ending in "
-                f"{' or '.join(HDF5_SUFFIXES)}"
+                f"TensorFlow checkpoint, an archive ({', '.join(SUFFIXES)}) or HDF5 weights"
             )
         return path
     if not path.is_dir():

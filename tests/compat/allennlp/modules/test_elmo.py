@@ -228,6 +228,7 @@ def test_a_model_without_residuals_is_refused_as_in_allennlp(tmp_path):
     old = OldModel(tmp_path / "model", has_residuals=False)
     with pytest.raises(ConfigurationError, match=r"residual.*elmore\.load"):
         make(old)
+    assert _ElmoCharacterEncoder(old.options, old.weights).get_output_dim() == 5  # has no LSTM
 
 
 def test_a_missing_file_is_named(old):

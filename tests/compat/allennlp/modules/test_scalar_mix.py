@@ -50,3 +50,10 @@ def test_other_numbers_of_layers_are_errors():
         make()([torch.ones(1, 1)] * 5)
     with pytest.raises(ConfigurationError, match="mixture_size is 3"):
         ScalarMix(3, initial_scalar_parameters=[0.0, 0.0])
+    with pytest.raises(ConfigurationError, match="mixture_size is 3"):
+        ScalarMix(3, initial_scalar_parameters=[])
+
+
+def test_initial_parameters_may_be_an_array():
+    mix = ScalarMix(3, initial_scalar_parameters=np.array(WEIGHTS))
+    assert torch.cat(list(mix.scalar_parameters)).tolist() == pytest.approx(WEIGHTS)

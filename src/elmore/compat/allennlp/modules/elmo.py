@@ -50,9 +50,11 @@ class Elmo(nn.Module):
         super().__init__()
         if module is not None and (options_file is not None or weight_file is not None):
             raise ConfigurationError("with module, options_file and weight_file must be None")
-        self._elmo_lstm: Any = module or _ElmoBiLm(
-            options_file, weight_file, requires_grad, vocab_to_cache, policy=policy
-        )
+        if module is None:
+            module = _ElmoBiLm(
+                options_file, weight_file, requires_grad, vocab_to_cache, policy=policy
+            )
+        self._elmo_lstm: Any = module
         self._has_cached_vocab = vocab_to_cache is not None
         self._keep_sentence_boundaries = keep_sentence_boundaries
         self._dropout = nn.Dropout(dropout)
@@ -132,14 +134,9 @@ class _ElmoCharacterEncoder(nn.Module):
         policy: str = "stream",
     ) -> None:
         super().__init__()
-        options = find_file(options_file)
-        if not json.loads(options.read_text())["lstm"].get("use_skip_connections"):
-            raise ConfigurationError(
-                "AllenNLP supports only biLMs with residual connections; elmore.load supports all"
-            )
         self.requires_grad = requires_grad
         self._elmo = elmore.Elmo(
-            load_model(find_file(weight_file), options=options),
+            load_model(find_file(weight_file), options=find_file(options_file)),
             num_representations=0,
             trains_bilm=requires_grad,
             state=policy,
@@ -174,6 +171,11 @@ class _ElmoBiLm(nn.Module):
         self._token_embedder = _ElmoCharacterEncoder(
             options_file, weight_file, requires_grad, policy=policy
         )
+        options = json.loads(find_file(options_file).read_text())
+        if not options["lstm"].get("use_skip_connections"):
+            raise ConfigurationError(
+                "AllenNLP supports only biLMs with residual connections; elmore.load supports all"
+            )
         self._elmo_lstm = CarriedState(self._token_embedder._elmo)
         self._word_embedding: nn.Embedding | None = None
         self.num_layers: int = self._token_embedder._elmo.bilm.num_layers

@@ -23,7 +23,9 @@ class ScalarMix(nn.Module):
         super().__init__()
         self.mixture_size = mixture_size
         self.do_layer_norm = do_layer_norm
-        initial = initial_scalar_parameters or [0.0] * mixture_size
+        initial = initial_scalar_parameters
+        if initial is None:
+            initial = [0.0] * mixture_size
         if len(initial) != mixture_size:
             raise ConfigurationError(
                 f"there are {len(initial)} initial_scalar_parameters, {initial}, but mixture_size "

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from elmore import compat
+from elmore.compat.old_imports import OldModule
 
 
 @contextmanager
@@ -18,6 +19,6 @@ def installed() -> Iterator[list[str]]:
 
 
 def forget_old_modules() -> None:
-    for name in list(sys.modules):
-        if name.split(".")[0] in compat.LIBRARIES:
+    for name, module in list(sys.modules.items()):
+        if name.split(".")[0] in compat.LIBRARIES or isinstance(module, OldModule):
             del sys.modules[name]

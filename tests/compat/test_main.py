@@ -36,6 +36,20 @@ def test_a_program_sees_its_arguments_and_its_folder(tmp_path):
     assert "elmore.compat" in result.stderr
 
 
+def test_programs_for_bilm_tf_get_placeholders_and_sessions_and_others_do_not(tmp_path):
+    (tmp_path / "main.py").write_text(
+        "import tensorflow as tf\nfrom bilm import Batcher\n"
+        "with tf.Session() as sess:\n    print(sess.run(tf.placeholder('int32')[1], {}))\n"
+    )
+    result = run("main.py", cwd=tmp_path)
+    assert "simple_elmo, tensorflow" in result.stderr
+    assert "no value was fed for the placeholder" in result.stderr
+    (tmp_path / "main.py").write_text("from bilm import Batcher\nimport tensorflow.keras\n")
+    assert "tensorflow.Session" in run("main.py", cwd=tmp_path).stderr
+    (tmp_path / "main.py").write_text("import simple_elmo\nimport tensorflow\n")
+    assert "No module named 'tensorflow'" in run("main.py", cwd=tmp_path).stderr
+
+
 def test_the_allennlp_command_in_both_its_forms(tmp_path):
     old = OldModel(tmp_path / "model")
     (tmp_path / "in.txt").write_text("a bank\n")

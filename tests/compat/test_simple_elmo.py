@@ -96,13 +96,29 @@ def test_a_zip_archive_is_loaded_like_its_folder(old, tmp_path, monkeypatch):
     wanted = load(old).get_elmo_vectors(TEXTS)
     assert np.array_equal(model.get_elmo_vectors(TEXTS), wanted)
     assert (model.n_layers, model.vector_size, model.max_chars, model.batch_size) == (3, 10, 50, 32)
-    monkeypatch.setattr(simple_elmo, "MAX_UNPACKED_BYTES", 10)
+    monkeypatch.setattr(simple_elmo, "MAX_OPTIONS_BYTES", 10)
     with pytest.raises(SystemExit, match="larger than"):
         model.load(tmp_path / "model.zip")
     with zipfile.ZipFile(tmp_path / "empty.zip", "w"):
         pass
     with pytest.raises(SystemExit, match=r"options\.json"):
         model.load(tmp_path / "empty.zip")
+
+
+def test_an_archive_that_unpacks_to_far_more_is_refused(old, tmp_path):
+    with zipfile.ZipFile(tmp_path / "bomb.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.write(old.options, "options.json")
+        archive.writestr("model.hdf5", bytes(1 << 25))
+    with pytest.raises(ModelError, match="unpacks to more than"):
+        ElmoModel().load(tmp_path / "bomb.zip")
+
+
+def test_top_at_loading_makes_the_top_layer_the_default(old):
+    wanted = load(old).get_elmo_vectors(TEXTS, layers="top")
+    assert np.array_equal(load(old, top=True).get_elmo_vectors(TEXTS), wanted)
+    averages = load(old).get_elmo_vector_average(TEXTS, layers="top")
+    assert np.array_equal(load(old, top=True).get_elmo_vector_average(TEXTS), averages)
+    assert load(old, top=True).get_elmo_vectors(TEXTS, layers="all").shape == (5, 3, 3, 10)
 
 
 def test_weights_of_another_name_are_found(old, tmp_path):

@@ -15,9 +15,13 @@ __all__ = ["install"]
 LIBRARIES = ("allennlp", "bilm", "elmoformanylangs", "simple_elmo")
 
 
-def install() -> list[str]:
-    """Make the old libraries that are not installed importable; print and return their names."""
-    missing = [name for name in LIBRARIES if find_spec(name) is None]
+def install(*, tensorflow: bool = False) -> list[str]:
+    """Make the old libraries that are not installed importable; print and return their names.
+
+    With `tensorflow`, also the placeholders and sessions that programs run bilm-tf with.
+    """
+    wanted = [*LIBRARIES, "tensorflow"] if tensorflow else LIBRARIES
+    missing = [name for name in wanted if find_spec(name) is None]
     if missing:
         sys.meta_path.append(OldImports(missing))
         print(

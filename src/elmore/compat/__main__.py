@@ -1,5 +1,6 @@
 """`python -m elmore.compat PROGRAM.py ARGS`: run an old program with elmore in place of ELMo."""
 
+import re
 import runpy
 import sys
 from collections.abc import Callable
@@ -34,10 +35,15 @@ def main() -> None:
         case [program, *_]:
             if not Path(program).is_file():
                 _fail(f"elmore.compat: there is no file {program}; give the path of a program")
-            install()
+            install(tensorflow=_imports_bilm(Path(program)))
             sys.argv = sys.argv[1:]
             sys.path[0] = str(Path(program).resolve().parent)
             runpy.run_path(program, run_name="__main__")
+
+
+def _imports_bilm(program: Path) -> bool:
+    """Return whether a program is for bilm-tf; others need TensorFlow itself if they import it."""
+    return re.search(rb"^\s*(from|import)\s+bilm\b", program.read_bytes(), re.MULTILINE) is not None
 
 
 def _run_command(command: Callable[[], object]) -> None:

@@ -1,6 +1,7 @@
-"""bilm-tf's functions without TensorFlow: arrays in, arrays out, no placeholders or sessions.
+"""bilm-tf's functions without TensorFlow: arrays in, arrays out.
 
-LSTM state is carried from call to call, as in a TensorFlow session. The additional keyword
+LSTM state is carried from call to call. Placeholders of `elmore.compat.tensorflow` work too: as in
+TensorFlow, each has a state of its own, which its session keeps. The additional keyword
 `policy="reset"` starts every sentence from the initial state.
 
 Shapes: B sentences, T tokens in the longest, C characters, L layers, D both directions of a layer.
@@ -8,6 +9,7 @@ Shapes: B sentences, T tokens in the longest, C characters, L layers, D both dir
 
 import json
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from elmore import ByteAlphabet, Elmo, load_model
+from elmore.compat.deferred import Deferred, Recurrent
 from elmore.compat.padding import drop_ends, pad
 
 Array = NDArray[Any]
@@ -31,6 +34,9 @@ __all__ = [
     "dump_token_embeddings",
     "weight_layers",
 ]
+
+
+OUTPUTS = ("lm_embeddings", "lengths", "token_embeddings", "mask")
 
 
 class Batcher:
@@ -78,7 +84,7 @@ class BidirectionalLanguageModel:
 
     def __init__(
         self,
-        options_file: str | Path,
+        options_file: str | Path | None,
         weight_file: str | Path,
         use_character_inputs: bool = True,
         embedding_weight_file: str | Path | None = None,
@@ -99,13 +105,28 @@ class BidirectionalLanguageModel:
                 vectors = torch.from_numpy(file["embedding"][...])
             self.padding = torch.zeros_like(vectors[0])
             self._embedding = torch.cat([self.padding[None], vectors])
+        self._deferred: dict[Deferred, dict[str, Deferred]] = {}
 
-    def __call__(self, ids: Array) -> dict[str, Array]:
+    def __call__(self, ids: Any) -> dict[str, Any]:
         """Return `lm_embeddings` (B, L, T, D), `token_embeddings`, `lengths` and `mask` (B, T).
 
         As in bilm-tf, layer 0 is not zero at padding, but the vector of a token without
-        characters; `token_embeddings` (B, T + 2, D / 2) include the sentence markers.
+        characters; `token_embeddings` (B, T + 2, D / 2) include the sentence markers. For a
+        placeholder, the results are deferred.
         """
+        if not isinstance(ids, Deferred):
+            return self._embed(np.asarray(ids))
+        if ids not in self._deferred:
+            results = Recurrent(self._continue, ids)
+            self._deferred[ids] = {name: results[name] for name in OUTPUTS}
+        return self._deferred[ids]
+
+    def _continue(self, ids: Any, state: Any) -> tuple[dict[str, Array], Any]:
+        """Return the vectors of a batch that starts from a state, and the state after it."""
+        self._elmo.carried_state = state
+        return self._embed(np.asarray(ids)), self._elmo.carried_state
+
+    def _embed(self, ids: Array) -> dict[str, Array]:
         tokens, layers, lengths = self.read(ids)
         vectors, is_token = pad(tokens, lengths, width=ids.shape[1])
         mask = is_token[:, 2:]
@@ -149,7 +170,7 @@ class BidirectionalLanguageModel:
 
 def weight_layers(
     name: str,  # noqa: ARG001  of variables in TensorFlow
-    bilm_ops: dict[str, Array],
+    bilm_ops: dict[str, Any],
     l2_coef: float | None = None,  # noqa: ARG001  of weights that are all 0
     use_top_only: bool = False,
     do_layer_norm: bool = False,
@@ -159,13 +180,22 @@ def weight_layers(
     This is what bilm-tf returns before training. To learn the weights, use `elmore.Elmo`.
     """
     layers, mask = bilm_ops["lm_embeddings"], bilm_ops["mask"]
+    weigh = partial(_weigh, use_top_only=use_top_only, do_layer_norm=do_layer_norm)
+    is_deferred = isinstance(layers, Deferred)
+    return {
+        "weighted_op": Deferred(weigh, layers, mask) if is_deferred else weigh(layers, mask),
+        "regularization_op": 0.0 if use_top_only else [0.0],
+    }
+
+
+def _weigh(layers: Array, mask: Array, *, use_top_only: bool, do_layer_norm: bool) -> Array:
     if use_top_only:
-        return {"weighted_op": layers[:, -1], "regularization_op": 0.0}
+        return layers[:, -1]
     if do_layer_norm:
         real = layers.swapaxes(1, 2)[mask]  # (N, L, D)
         mean, variance = real.mean(axis=(0, 2)), real.var(axis=(0, 2))
         layers = (layers - mean[:, None, None]) / np.sqrt(variance + 1e-12)[:, None, None]
-    return {"weighted_op": layers.mean(axis=1), "regularization_op": [0.0]}
+    return layers.mean(axis=1)
 
 
 def dump_token_embeddings(

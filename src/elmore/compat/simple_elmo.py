@@ -17,7 +17,6 @@ import logging
 import zipfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -31,7 +30,7 @@ Sentences = Sequence[Sequence[str]]
 
 __all__ = ["ElmoModel"]
 
-MAX_UNPACKED_BYTES = 4 << 30
+MAX_OPTIONS_BYTES = 1 << 20
 logger = logging.getLogger(__name__)
 
 
@@ -46,6 +45,7 @@ class ElmoModel:
         self.n_layers = 0
         self.model: BidirectionalLanguageModel | LanguageModel | None = None
         self.batcher: Batcher | None = None
+        self._only_top = False
 
     def load(
         self,
@@ -53,39 +53,40 @@ class ElmoModel:
         max_batch_size: int = 32,
         limit: int = 100,  # noqa: ARG002  all spellings are cached
         full: bool = False,
+        *,
+        top: bool = False,
     ) -> str:
         """Load a folder or a ZIP archive with `options.json` and HDF5 weights.
 
         With `full`, load a language model for `get_elmo_substitutes`: the folder of a TensorFlow
-        checkpoint, or a model trained by elmore.
+        checkpoint, or a model trained by elmore. `top` makes the top layer the default, as in
+        simple_elmo up to 0.5.
         """
         path = Path(directory)
         if not path.exists():
             raise SystemExit(f"Error: path not found for {directory}!")
         self.batch_size = max_batch_size
+        self._only_top = top
         if full:
             self.model = LanguageModel.load(path)
             self._describe(self.model.elmo.bilm.num_layers, self.model.elmo.bilm.output_dim)
         elif path.is_dir():
-            self._read_folder(path)
+            self._read(path / "options.json", path)
         elif path.suffix == ".zip":
-            with TemporaryDirectory() as folder:
-                unpack(path, Path(folder))
-                self._read_folder(Path(folder))
+            self._read(None, path)
         else:
             raise SystemExit("Error: give the path of a folder with the model, or of a ZIP archive")
         return "The model is now loaded."
 
-    def _read_folder(self, folder: Path) -> None:
-        options = json.loads((folder / "options.json").read_text(encoding="utf-8"))
+    def _read(self, options_path: Path | None, path: Path) -> None:
+        """Read a folder with options, or an archive."""
+        text = read_zipped_options(path) if options_path is None else options_path.read_bytes()
+        options = json.loads(text)
         if options["char_cnn"]["n_characters"] == 261:
             raise SystemExit("Error: n_characters is 261 in options.json; set it to 262")
-        weights = [folder / "model.hdf5", *sorted(folder.glob("*.hdf5"))]
-        found = [path for path in weights if path.exists()]
-        if not found:
-            raise SystemExit(f"Error: no HDF5 model files found in the {folder} directory!")
+        weights = path if options_path is None else find_weights(path)
         self.model = BidirectionalLanguageModel(
-            folder / "options.json", found[0], max_batch_size=self.batch_size, policy=self.policy
+            options_path, weights, max_batch_size=self.batch_size, policy=self.policy
         )
         self.max_chars = options["char_cnn"]["max_characters_per_token"]
         self.batcher = Batcher(None, self.max_chars)
@@ -173,6 +174,8 @@ class ElmoModel:
         """
         if not isinstance(self.model, BidirectionalLanguageModel) or self.batcher is None:
             raise SystemExit("Error: load a model without full=True to get its vectors")
+        if self._only_top and layers == "average":
+            layers = "top"
         if session is None:
             self.model.reset_state()
         starts = range(0, len(texts), self.batch_size)
@@ -195,12 +198,20 @@ def _choose(tokens: Array, layers: str) -> Array:
     return tokens[-1] if layers == "top" else tokens.mean(axis=0)
 
 
-def unpack(archive: Path, folder: Path) -> None:
-    """Copy the model's two files out of an archive; nothing else in it is read."""
+def find_weights(folder: Path) -> Path:
+    """Return `model.hdf5`, or the first HDF5 file."""
+    weights = [folder / "model.hdf5", *sorted(folder.glob("*.hdf5"))]
+    for path in weights:
+        if path.exists():
+            return path
+    raise SystemExit(f"Error: no HDF5 model files found in the {folder} directory!")
+
+
+def read_zipped_options(archive: Path) -> bytes:
+    """Return options.json of an archive."""
     with zipfile.ZipFile(archive) as files:
-        for name in ("options.json", "model.hdf5"):
-            if name not in files.namelist():
-                raise SystemExit(f"Error: there is no {name} in {archive}")
-            if files.getinfo(name).file_size > MAX_UNPACKED_BYTES:
-                raise SystemExit(f"Error: {name} in {archive} is larger than 4 GB")
-            files.extract(name, folder)
+        if "options.json" not in files.namelist():
+            raise SystemExit(f"Error: there is no options.json in {archive}")
+        if files.getinfo("options.json").file_size > MAX_OPTIONS_BYTES:
+            raise SystemExit(f"Error: options.json in {archive} is larger than 1 MB")
+        return files.read("options.json")

@@ -2,6 +2,7 @@ import json
 from dataclasses import replace
 
 import h5py
+import numpy as np
 import pytest
 
 import elmore
@@ -125,6 +126,19 @@ def test_int8_is_refused_where_it_has_no_effect(predicting, elmore_command, argu
     assert (result.status, result.out) == (2, "")
     assert message in " ".join(result.err.replace("│", " ").split())
     assert not (predicting / "new").exists()
+
+
+def test_what_similarity_needs_goes_along(folder, elmore_command):
+    embedder = elmore.load(folder / "model")
+    embedder.fit_similarity([[word] for word in "abcdefghijklmnopqrstuvwxyz"])
+    embedder.save(folder / "similar")
+    for command in (("--store", "f16"), ("--no-softmax",), ("--from-zeros",)):
+        assert elmore_command("convert", "similar", "--out", "new", *command).status == 0
+        found = elmore.load(folder / "new").sentence_vectors(["ab", "c"], pool="similarity")
+        expected = embedder.sentence_vectors(["ab", "c"], pool="similarity")
+        assert np.allclose(found, expected, atol=0.05)
+    assert elmore_command("convert", "model", "--out", "new").status == 0  # which has none
+    assert "similarity.json" not in peer_files.names(folder / "new")
 
 
 def test_from_zeros_the_softmax_still_belongs_to_its_weights(predicting, elmore_command):

@@ -120,6 +120,17 @@ def test_the_last_states_are_those_that_have_read_everything(embedder):
             assert not row.any()
 
 
+def test_vectors_for_similarity_have_their_own_layers_and_width():
+    embedder = elmore.load(MODEL)
+    embedder.fit_similarity([[word] for text in TEXTS for word in embedder.tokenize(text)] * 200)
+    vectorizer = ElmoVectorizer(embedder, pool="similarity").fit(TEXTS)
+    found = vectorizer.transform(TEXTS)
+    assert np.array_equal(found, embedder.sentence_vectors(TEXTS, pool="similarity"))
+    assert len(vectorizer.get_feature_names_out()) == found.shape[1]
+    with pytest.raises(elmore.ElmoreError, match="layers of its own"):
+        ElmoVectorizer(embedder, pool="similarity", layers=1).fit(TEXTS)
+
+
 def test_several_layers_are_concatenated(embedder):
     vectorizer = ElmoVectorizer(MODEL, layers=[0, 2]).fit(TEXTS)
     parts = [embedder.sentence_vectors(TEXTS, layers=layer) for layer in (0, 2)]

@@ -18,22 +18,37 @@ from elmore.arguments import explain_calls
 from elmore.config import WEIGHTS_IN_MEMORY, Precision, StatePolicy, read_precision
 from elmore.embed.layer_choice import AVERAGE, Array, LayerChoice, Layers, Output
 from elmore.embed.other_names import OTHER_ARGUMENTS, ExplainsNames, explain_name
-from elmore.embed.pooling import Pool, pool_tokens
+from elmore.embed.pooling import Pool, SentencePool, pool_tokens
 from elmore.embed.progress import show_progress
-from elmore.errors import ModelError
+from elmore.embed.similarity import SMOOTHING, fit_similarity, pool_similarity
+from elmore.errors import ConfigError, ModelError
 from elmore.jobs.device import move_model, read_device
 from elmore.model.packed_bilm import freeze
 from elmore.model.state import BiLMState, RowMemory
 from elmore.read.engine import Engine
 from elmore.read.token_cache import TokenCache
 from elmore.read.windows import SentenceWindow, WindowedReading
-from elmore.settings import check_range, read_choice
+from elmore.settings import check_number, check_positive, check_range, read_choice
 from elmore.text.inputs import check_sentences
 from elmore.text.language import Language
 from elmore.text.offsets import find_offsets
 from elmore.text.tokens import parse_sentence
 from elmore.weights.elmo_model import ElmoModel
-from elmore.weights.loading import ModelSource, find_default, find_source, read_source
+from elmore.weights.hub import fetch
+from elmore.weights.loading import (
+    ModelSource,
+    find_default,
+    find_source,
+    read_source,
+    replace_similarity,
+)
+from elmore.weights.similarity_file import FILES as SIMILARITY_FILES
+from elmore.weights.similarity_file import (
+    Similarity,
+    check_width,
+    has_similarity,
+    read_similarity,
+)
 from elmore.weights.softmax_file import has_softmax
 
 if TYPE_CHECKING:
@@ -148,6 +163,7 @@ class Embedder(metaclass=ExplainsNames):
         self._memory = RowMemory()
         self._source: ModelSource | None = None  # None: the model was given, not loaded
         self._language_model: LanguageModel | None = None
+        self._similarity: Similarity | None = None  # read from the folder when it is needed
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what is needed to rebuild the embedder; packed weights and caches are left out."""
@@ -172,6 +188,7 @@ class Embedder(metaclass=ExplainsNames):
                 "precision": self.precision,
             },
             "memory": self._memory,
+            "similarity": self._similarity,
         }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -181,6 +198,7 @@ class Embedder(metaclass=ExplainsNames):
             model = move_model(source.read_again(), state["device"])
         Embedder.__init__(self, model, **state["settings"])
         self._memory = state["memory"]
+        self._similarity = state["similarity"]
         if source is not None:
             self._release_weights(source)
 
@@ -309,7 +327,7 @@ class Embedder(metaclass=ExplainsNames):
         self,
         sentences: str | Iterable[Sentence],
         *,
-        pool: Pool | str = Pool.MEAN,
+        pool: SentencePool | str = SentencePool.MEAN,
         layers: Layers | None = None,
         tokenized: bool = False,
         output: Output | str = Output.NUMPY,
@@ -320,13 +338,28 @@ class Embedder(metaclass=ExplainsNames):
         """Return (sentences, D): the mean or maximum over each sentence's tokens, or the last.
 
         With `pool="last"`, the forward half is that of the last token and the backward half that of
-        the first token, so that each direction has read the whole sentence. A sentence without
-        tokens gets zeros. Several layers are concatenated, layer by layer. Input and the other
-        arguments are as for `embed`; one sentence gives a single vector.
+        the first token, so that each direction has read the whole sentence. `pool="similarity"`
+        gives vectors whose cosines compare meanings: frequent words count less, and all directions
+        have the same variance in ordinary text. It has its own layers and width; the model needs
+        what `fit_similarity` computes, which the model shipped with elmore has.
+
+        A sentence without tokens gets zeros. Several layers are concatenated, layer by layer. Input
+        and the other arguments are as for `embed`; one sentence gives a single vector.
         """
-        how = Pool(read_choice("pool", pool, Pool))
+        how = SentencePool(read_choice("pool", pool, SentencePool))
         wanted = Output(read_choice("output", output, Output))
-        num_layers = self.choose_layers(layers).num_kept or 1
+        if how is SentencePool.SIMILARITY:
+            if layers is not None:
+                raise ConfigError(
+                    f"layers is {layers!r:.60}, but pool='similarity' has layers of its own; leave "
+                    "out layers, or choose them in fit_similarity"
+                )
+            similarity = self._find_similarity()
+            layers, dim = similarity.layers, similarity.matrix.shape[1]
+            reduce = partial(pool_similarity, similarity=similarity)
+        else:
+            dim = (self.choose_layers(layers).num_kept or 1) * self.vector_dim
+            reduce = partial(_pool, pool=Pool(how))
         parsed, is_single = self._parse_input(sentences, tokenized=tokenized)
         windows = self._windows(
             parsed,
@@ -338,12 +371,66 @@ class Embedder(metaclass=ExplainsNames):
         pooled: list[Array] = []
         with show_progress(len(parsed), is_shown=progress) as advance:
             for window in windows:
-                pooled.extend(pool_tokens(vectors, how).reshape(-1) for vectors in window.vectors)
+                tokens = parsed[len(pooled) : len(pooled) + len(window.vectors)]
+                pooled.extend(map(reduce, tokens, window.vectors))
                 advance(len(window.vectors))
-        empty = np.empty((0, num_layers * self.vector_dim), dtype=np.float32)
-        stacked = np.stack(pooled) if pooled else empty
+        stacked = np.stack(pooled) if pooled else np.empty((0, dim), dtype=np.float32)
         found = stacked[0] if is_single else stacked
         return torch.from_numpy(found).to(self.device) if wanted is Output.TORCH else found
+
+    def fit_similarity(
+        self,
+        sentences: Iterable[Sentence],
+        *,
+        layers: str | int | Sequence[int] = 0,
+        smoothing: float = SMOOTHING,
+        progress: bool = False,
+    ) -> Similarity:
+        """Prepare `sentence_vectors(pool="similarity")` on ordinary text, some 10,000 sentences.
+
+        No labels are needed. `smoothing` is the relative frequency at which a token counts half as
+        much as a rare one. `save` writes the result, which is also returned, with the model.
+        """
+        check_positive("smoothing", smoothing)
+        check_number("smoothing", smoothing, least=0, most=1.0)
+        if not isinstance(layers, str | int | list | tuple):
+            raise ConfigError(
+                f"layers is {layers!r:.60}; give average, top, a layer number or a list of them"
+            )
+        parsed = [self._parse(sentence) for sentence in check_sentences(sentences)]
+        with show_progress(len(parsed), is_shown=progress) as advance:
+
+            def read() -> Iterator[Array]:
+                windows = self.windows(parsed, layers=layers, rows=max(len(parsed), 1))
+                for window in windows:
+                    yield from window.vectors
+                    advance(len(window.vectors))
+
+            self._similarity = fit_similarity(parsed, read(), layers=layers, smoothing=smoothing)
+        return self._similarity
+
+    def _find_similarity(self) -> Similarity:
+        found = self._read_similarity()
+        if found is None:
+            raise ModelError(
+                "this model has nothing stored for pool='similarity'; call "
+                "fit_similarity(sentences) first, with text like yours, or use pool='mean'"
+            )
+        return found
+
+    def _read_similarity(self) -> Similarity | None:
+        """Return what `fit_similarity` computed, from the model folder on first use."""
+        source = self._source
+        if self._similarity is None and source is not None:
+            if source.hub_id is not None:
+                fetch(source.hub_id, SIMILARITY_FILES, **source.hub_options)
+            folder = find_default() if source.is_default else source.find()
+            if has_similarity(folder):
+                found = read_similarity(folder, model=self.model.fingerprint())
+                num_kept = self.choose_layers(found.layers).num_kept or 1
+                check_width(found, num_numbers=num_kept * self.vector_dim, folder=folder)
+                self._similarity = found
+        return self._similarity
 
     @overload
     def tokenize(self, text: str) -> list[str]: ...
@@ -418,13 +505,16 @@ class Embedder(metaclass=ExplainsNames):
         """
         from elmore.lm.language_model import NoSoftmaxError  # noqa: PLC0415
 
-        if self._source is None:
-            self.model.save_pretrained(folder, store=store)
-            return
+        is_known = self._similarity is not None or not self._is_changed()
+        similarity = self._read_similarity() if is_known else None  # of the weights as loaded
         try:
-            self.language_model.save(folder, store=store, store_softmax=store_softmax)
+            if self._source is None:
+                self.model.save_pretrained(folder, store=store)
+            else:
+                self.language_model.save(folder, store=store, store_softmax=store_softmax)
         except NoSoftmaxError:
             self.load_model().save_pretrained(folder, store=store)
+        replace_similarity(Path(folder), similarity)
 
     def load_model(self) -> ElmoModel:
         """Return the model with its weights, loading them again if they were released."""
@@ -554,3 +644,7 @@ class Embedder(metaclass=ExplainsNames):
         if listed and all(isinstance(token, str) for token in listed):
             return [self._parse(listed)], True
         return [self._parse(sentence) for sentence in listed], False
+
+
+def _pool(tokens: Sequence[str], vectors: Array, *, pool: Pool) -> Array:  # noqa: ARG001  as pool_similarity
+    return pool_tokens(vectors, pool).reshape(-1)

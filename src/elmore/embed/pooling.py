@@ -17,6 +17,16 @@ class Pool(StrEnum):
     the first."""
 
 
+class SentencePool(StrEnum):
+    """How `sentence_vectors` makes one vector per sentence."""
+
+    MEAN = "mean"
+    MAX = "max"
+    LAST = "last"
+    SIMILARITY = "similarity"
+    """For comparing meanings; see embed/similarity.py."""
+
+
 def pool_tokens(vectors: Array, pool: Pool) -> Array:
     """Reduce (tokens, D) to (1, D), or (layers, tokens, D) to (layers, 1, D); zeros if empty."""
     if vectors.shape[-2] == 0:

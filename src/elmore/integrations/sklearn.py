@@ -43,13 +43,20 @@ class _Vectorizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
                 precision=self.precision,
                 device=self.device,
             )
-        # Report a wrong setting now, not in transform.
-        self.embedder_.sentence_vectors([], pool=getattr(self, "pool", "mean"), layers=self.layers)
+        self._pool([])  # report a wrong setting now, not in transform
         return self
 
     @property
     def _n_features_out(self) -> int:
-        return (self._num_layers or 1) * self.embedder_.vector_dim
+        return self._pool([]).shape[1]
+
+    def _pool(self, texts: list[Sequence[str]]) -> Array:
+        """Return one vector per text."""
+        pool = getattr(self, "pool", "mean")
+        # "similarity" has layers of its own; the default stands for them.
+        has_own = pool == "similarity" and self.layers == "average"
+        layers = None if has_own else self.layers
+        return self.embedder_.sentence_vectors(texts, pool=pool, layers=layers)
 
     @property
     def _num_layers(self) -> int | None:
@@ -76,7 +83,7 @@ class _Vectorizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
 
 class ElmoVectorizer(_Vectorizer):
-    """One row per text: the mean, maximum or last states over its tokens.
+    """One row per text: the mean, maximum or last states over its tokens, or for similarity.
 
     `model` is what `elmore.load` accepts or returns. An embedder brings its own state policy,
     language, precision and device. `layers` is that of `Embedder.embed`; several layers are
@@ -104,8 +111,7 @@ class ElmoVectorizer(_Vectorizer):
 
     def transform(self, X: Any) -> Array:  # noqa: N803
         """Return (texts, D); a text without tokens gets zeros."""
-        tokens = self._tokenize(X)
-        return self.embedder_.sentence_vectors(tokens, pool=self.pool, layers=self.layers)
+        return self._pool(self._tokenize(X))
 
 
 class ElmoTokenVectorizer(_Vectorizer):

@@ -17,6 +17,7 @@ from elmore.weights.elmo_model import ElmoModel
 from elmore.weights.hub import fetch
 from elmore.weights.many_langs import read_many_langs
 from elmore.weights.model_folder import FILES, find_folder
+from elmore.weights.similarity_file import Similarity, remove_similarity, write_similarity
 from elmore.weights.softmax_file import FILES as SOFTMAX_FILES
 from elmore.weights.tf_checkpoint.prefix import find_prefix
 
@@ -262,6 +263,16 @@ def find_vocabulary(folder: Path) -> Path | None:
     names = sorted(path for path in folder.glob("vocab*.txt*") if path.is_file())
     found = [path for path in names if path.name.endswith((".txt", ".txt.gz"))]
     return found[0] if len(found) == 1 else None
+
+
+def replace_similarity(folder: Path, similarity: Similarity | None) -> None:
+    """Write what sentence vectors for similarity need next to a model that was just written.
+
+    Rounding the weights changes vectors too little to compute it again.
+    """
+    remove_similarity(folder)
+    if similarity is not None:
+        write_similarity(folder, similarity, model=load_model(folder).fingerprint())
 
 
 def default_model() -> ElmoModel:

@@ -3,14 +3,14 @@
 import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from threading import Barrier
+from threading import Barrier, Event, get_ident
 
 import numpy as np
 import pytest
 import torch
 
 from elmore.embed.embedder import Embedder
-from elmore.kernels import reading
+from elmore.kernels import reading, threads
 from elmore.kernels.threads import run_together, split_evenly
 from tests import tiny
 from tests.kernels import lstms, variants
@@ -112,6 +112,19 @@ def test_an_error_in_one_call_is_raised_when_all_are_done(two_threads, failing):
     assert sorted(done) == [number for number in range(3) if number != failing]
     run_together(*(lambda number=number: done.append(number) for number in range(3)))
     assert len(done) == 5
+
+
+def test_calls_that_no_thread_has_started_run_in_the_caller(two_threads):
+    """As on a machine whose cores are busy: the caller does not wait for threads to wake up."""
+    is_free = Event()
+    occupied = [threads._start(is_free.wait) for _ in range(os.cpu_count())]
+    try:
+        ran_in = []
+        run_together(*(lambda: ran_in.append(get_ident()) for _ in range(3)))
+        assert ran_in == [get_ident()] * 3
+    finally:
+        is_free.set()
+    assert all(future.result() for future in occupied)
 
 
 def test_an_error_in_one_direction_reaches_the_caller(two_threads, monkeypatch):

@@ -4,8 +4,9 @@ Shapes: L layers, N tokens of a batch (markers included), D both directions of o
 """
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
+from functools import reduce
 from itertools import accumulate, pairwise
 from typing import Any
 
@@ -82,35 +83,58 @@ class LayerChoice:
             return layers[self.number]
         if self.name == TOP:
             return layers[-1]
-        if self.name == AVERAGE:
-            return layers.mean(dim=0)
-        if self.name == SUM:
-            return layers.sum(dim=0)
+        if self.name in (AVERAGE, SUM):
+            # One by one: torch's own sum of 5 layers or more depends on the number of positions.
+            total = reduce(torch.add, layers)
+            return total / len(layers) if self.name == AVERAGE else total
         return layers if self.name == ALL else layers[self.numbers]
 
     def cut(self, batch: ReadBatch, *, output: Output = Output.NUMPY) -> list[Any]:
         """Return one (tokens, D) or (layers, tokens, D) array per sentence, without markers."""
-        ends = list(accumulate(batch.lengths))
-        if self.mix is not None and self.mix.normalizes:  # layer norm is over a sentence
-            parts = torch.tensor_split(batch.layers, ends[:-1], dim=1)
-            chosen = torch.cat([self(part) for part in parts])
-        else:
-            chosen = self(batch.layers)
-        chosen = chosen.to(torch.float32)
-        slices = [
-            (..., slice(start + 1, end - 1), slice(None)) for start, end in pairwise([0, *ends])
+        pieces = [
+            slice(start + 1, end - 1) for start, end in pairwise([0, *accumulate(batch.lengths)])
         ]
-        # Copied, because a slice would keep the whole batch alive. On the CPU numpy copies, because
-        # torch would wake up its threads for it.
-        if output is Output.NUMPY or chosen.device.type == "cpu":
+        layers, normalizes = batch.layers, self.mix is not None and self.mix.normalizes
+        if _is_plain(layers) and (
+            self.mix is None or (_is_plain(self.mix.scale) and not normalizes)
+        ):
+            # Not by torch, which would wake up its threads. They wait for each other, for
+            # milliseconds if another program uses a core.
+            combine = self._make_combination()
+            arrays = layers.numpy()
+            vectors = [combine(arrays[:, piece]) for piece in pieces]
+        else:
+            if normalizes:  # layer norm is over a sentence
+                parts = torch.split(layers, batch.lengths, dim=1)
+                chosen = torch.cat([self(part) for part in parts])
+            else:
+                chosen = self(layers)
+            # Copied, because a slice would keep the whole batch alive.
+            chosen = chosen.to(torch.float32)
+            if output is Output.TORCH and not chosen.is_cpu:
+                with torch.inference_mode(False):
+                    return [chosen[..., piece, :].clone() for piece in pieces]
             arrays = chosen.cpu().numpy()
-            copies = [arrays[piece].copy() for piece in slices]
-            if output is Output.NUMPY:
-                return copies
+            vectors = [arrays[..., piece, :].copy() for piece in pieces]
+        if output is Output.NUMPY:
+            return vectors
         with torch.inference_mode(False):  # so that the tensors can be used in training
-            if chosen.device.type == "cpu":
-                return [torch.from_numpy(array) for array in copies]
-            return [chosen[piece].clone() for piece in slices]
+            return [torch.from_numpy(array) for array in vectors]
+
+    def _make_combination(self) -> Callable[[Array], Array]:
+        """Return what `__call__` computes, to the bit, in numpy; the result is a new array."""
+        if self.mix is not None:
+            shares = list(self.mix.weights.detach().softmax(dim=0).numpy())
+            scale = self.mix.scale.detach().numpy()[()]
+            return lambda layers: scale * _add_up(map(np.multiply, layers, shares))
+        if self.name == AVERAGE:
+            return lambda layers: _add_up(layers) / np.float32(len(layers))
+        if self.name == SUM:
+            return _add_up
+        if self.numbers is not None:
+            return lambda layers: layers[self.numbers]
+        number = -1 if self.name == TOP else self.number
+        return lambda layers: layers[number].copy()
 
     def make_empty(self, reader: Reader, *, output: Output = Output.NUMPY) -> Any:
         """Return the vectors of a sentence without tokens."""
@@ -118,6 +142,19 @@ class LayerChoice:
         if output is Output.TORCH:
             return torch.empty(shape, device=reader.device)
         return np.empty(shape, np.float32)
+
+
+def _is_plain(tensor: Tensor) -> bool:
+    return tensor.is_cpu and tensor.dtype == torch.float32
+
+
+def _add_up(layers: Iterable[Array]) -> Array:
+    """Add one by one, into a new array."""
+    first, *others = layers
+    total: Array = first.copy()
+    for layer in others:
+        total += layer
+    return total
 
 
 def _read_text(layers: str) -> Layers:

@@ -134,8 +134,9 @@ class PackedReader:
         tokens = tokens.detach().contiguous()
         hidden, cell = hidden.detach().contiguous(), cell.detach().contiguous()
         num_tokens, dim = tokens.shape
+        # Filled by numpy: torch would wake up its threads, which then keep a core busy.
         layers = tokens.new_empty((num_layers + 1, num_tokens, 2 * dim))
-        layers[0].view(num_tokens, 2, dim).copy_(tokens.unsqueeze(1))
+        layers[0].numpy().reshape(num_tokens, 2, dim)[:] = tokens.numpy()[:, np.newaxis]
         last_hidden, last_cell = torch.empty_like(hidden), torch.empty_like(cell)
         sizes = np.array(step_sizes, np.int32)
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from copy import deepcopy
 from functools import partial
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -15,10 +16,11 @@ from elmore.config import Precision
 from elmore.kernels.library import Kernel
 from elmore.kernels.tokens import PackedHighway, PackedLinear
 from elmore.model.bilm import BiLM
+from elmore.model.char_table import strongest_responses
 from elmore.model.lstm import ProjectedLSTM
 from elmore.model.packing import read_packed, read_sentences
 from elmore.model.state import BiLMOutput, BiLMState, repeat_state
-from elmore.model.token_encoder import Highway, TokenEncoder
+from elmore.model.token_encoder import CharacterCNN, Highway, TokenEncoder, check_ids
 from elmore.text.batches import TokenIds
 
 
@@ -30,12 +32,44 @@ def freeze(bilm: BiLM, *, precision: Precision = Precision.F32) -> "BiLM | Packe
     return bilm if precision is Precision.F32 else round_weights(deepcopy(bilm), precision)
 
 
+class KeptCharacters:
+    """A `CharacterCNN` whose weights do not change, with tables of all units.
+
+    The same bits, but except for `tanh` without torch: it would wake up its threads for the few
+    new tokens of a sentence, and they wait for each other for milliseconds if the machine is busy.
+    """
+
+    def __init__(self, characters: CharacterCNN) -> None:
+        self.num_units = characters.embedding.num_embeddings
+        self.tables = characters.make_all_tables()
+        self.bias = characters.joined_bias().detach().clone()
+        self.uses_tanh = characters.activate_ is torch.tanh_
+
+    def __call__(self, char_ids: Tensor) -> Tensor:
+        """Reduce (U, C) character ids to (U, F)."""
+        ids = char_ids.numpy()
+        check_ids(ids, num_units=self.num_units)
+        is_content = ids != ids[:, -1:]
+        num_positions = (is_content * np.arange(1, ids.shape[1] + 1)).max(axis=1, initial=0) + 1
+        strongest = strongest_responses(char_ids, torch.from_numpy(num_positions), self.tables)
+        responses = strongest.numpy()
+        responses += self.bias.numpy()
+        if self.uses_tanh:
+            return strongest.tanh_()
+        np.maximum(responses, 0, out=responses)
+        return strongest
+
+
 class PackedTokenEncoder:
     """A token encoder with packed matrices."""
 
     @torch.no_grad()
     def __init__(self, encoder: TokenEncoder, kernel: Kernel, *, precision: Precision) -> None:
-        self.characters = deepcopy(encoder.characters)
+        self.characters = (
+            KeptCharacters(encoder.characters)
+            if isinstance(encoder.characters, CharacterCNN) and encoder.characters.can_be_kept
+            else deepcopy(encoder.characters)
+        )
         self.words = deepcopy(encoder.words)
         self.highways = [
             PackedHighway(
@@ -68,7 +102,7 @@ class PackedTokenEncoder:
             for highway in self.highways:
                 x = highway.apply(x)
             parts.append(x)
-        tokens = torch.cat(parts, dim=1)
+        tokens = parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
         return tokens if self.projection is None else self.projection.apply(tokens)
 
 

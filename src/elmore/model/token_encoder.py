@@ -3,10 +3,13 @@
 Shapes: U distinct tokens, C characters, E char dim, F filters, D the token vector.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, Self
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from elmore.model.char_table import (
@@ -49,13 +52,36 @@ class CharacterCNN(nn.Module):
 
     def forward(self, char_ids: Tensor) -> Tensor:
         """Reduce (U, C) character ids to (U, F)."""
-        self._check(char_ids)
+        check_ids(char_ids, num_units=self.embedding.num_embeddings)
         num_positions = count_positions(char_ids)
         unit_ids, tables = self._look_up(char_ids)
         strongest = strongest_responses(unit_ids, num_positions, tables)
         # The bias and the activation are monotonic, so they are applied after the maximum.
-        biases = torch.cat([convolve.bias for convolve in self._convolutions()])
-        return self.activate_(strongest.add_(biases))
+        return self.activate_(strongest.add_(self.joined_bias()))
+
+    @property
+    def has_few_units(self) -> bool:
+        """Whether tables of all units are small enough to be kept."""
+        return self.embedding.num_embeddings <= MAX_KEPT_UNITS
+
+    @property
+    def can_be_kept(self) -> bool:
+        """Whether a copy for inference may compute the same in another way."""
+        hooks = [self._forward_hooks, self._forward_pre_hooks]
+        return type(self) is CharacterCNN and self.has_few_units and not any(hooks)
+
+    def joined_bias(self) -> Tensor:
+        """Return the (F,) biases of all filters."""
+        return torch.cat([convolve.bias for convolve in self._convolutions()])
+
+    @torch.no_grad()
+    def make_all_tables(self) -> list[Tensor]:
+        """Return the tables of all units, the last one for "no character"."""
+        return make_tables(
+            extend_rows(self.embedding.weight, self.embedding.num_embeddings + 1),
+            [convolve.weight for convolve in self._convolutions()],
+            widths=self.widths,
+        )
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what can be recomputed."""
@@ -75,7 +101,7 @@ class CharacterCNN(nn.Module):
         weights = [self.embedding.weight, *filters]
         is_training = torch.is_grad_enabled() and any(weight.requires_grad for weight in weights)
         num_units = self.embedding.num_embeddings
-        if is_training or num_units > MAX_KEPT_UNITS:
+        if is_training or not self.has_few_units:
             distinct, unit_ids = number_distinct(char_ids, num_units=num_units + 1)
             units = extend_rows(self.embedding(distinct[distinct < num_units]), len(distinct))
             return unit_ids, make_tables(units, filters, widths=self.widths)
@@ -83,21 +109,21 @@ class CharacterCNN(nn.Module):
         if kept is None or not kept.fit(weights):
             kept = KeptTables(
                 weights=[weight.detach().clone() for weight in weights],
-                tables=make_tables(
-                    extend_rows(self.embedding.weight, num_units + 1), filters, widths=self.widths
-                ),
+                tables=self.make_all_tables(),
             )
             self._kept = kept
         return char_ids, kept.tables
 
-    def _check(self, char_ids: Tensor) -> None:
-        """Raise an error for ids outside the tables; a lookup would return another unit's row."""
-        num_units = self.embedding.num_embeddings
-        if char_ids.numel() and not 0 <= int(char_ids.min()) <= int(char_ids.max()) <= num_units:
-            raise IndexError(
-                f"expected character ids from 0 to {num_units}, "
-                f"got ids from {int(char_ids.min())} to {int(char_ids.max())}"
-            )
+
+def check_ids(char_ids: Tensor | NDArray[np.int64], *, num_units: int) -> None:
+    """Raise an error for ids outside the tables; a lookup would return another unit's row."""
+    if not math.prod(char_ids.shape):
+        return
+    lowest, highest = int(char_ids.min()), int(char_ids.max())
+    if not 0 <= lowest <= highest <= num_units:
+        raise IndexError(
+            f"expected character ids from 0 to {num_units}, got ids from {lowest} to {highest}"
+        )
 
 
 def _fill_block(ids: Tensor) -> Tensor:

@@ -74,6 +74,13 @@ def test_without_wordnet_new_lemmas_stay_without_an_answer(files, probe):
     assert found["f1"]["layer 2"]["all"] == pytest.approx(100 * 2 * 1 / (1 + 2))
 
 
+def test_a_large_prior_leaves_only_the_most_frequent_sense(files, probe):
+    texts = (files / "train.jsonl", files / "one.jsonl", "--vectors", files / "glove.npz")
+    found = json.loads(probe(*texts, "--json", "--prior", "100").stdout)["f1"]
+    assert {row: scores["all"] for row, scores in found.items()} == dict.fromkeys(found, 50)
+    assert probe(*texts, "--prior", "-1").exit_code == 2
+
+
 def test_the_table_has_a_row_a_view_and_a_column_a_test(files, probe):
     out = probe(files / "train.jsonl", files / "one.jsonl", files / "two.jsonl").stdout
     assert all(row in out for row in ROWS)

@@ -8,7 +8,9 @@ from elmore.probes.nearest_sense import (
     Score,
     SenseSums,
     SenseUse,
+    choose_prior,
     embed_sentences,
+    find_macro_f1,
     find_static_uses,
     find_uses,
     make_views,
@@ -84,6 +86,56 @@ def test_equally_near_senses_give_the_most_frequent():
 def test_a_use_of_two_senses_counts_for_both():
     trained = SenseSums([use([[1, 0]], "a"), use([[0, 1]], "b", "a"), use([[0, 1]], "b", "c")])
     assert trained.keys(("bank", "NOUN")) == ["a", "b", "c"]
+
+
+def test_a_prior_adds_the_logarithm_of_the_share_of_a_sense():
+    """Against the formula, for a use that lies nearer to the rare sense."""
+    usual, rare = np.array([1.0, 0.0]), np.array([0.6, 0.8])
+    trained = SenseSums([*[use([usual], "usual")] * 3, use([rare], "rare")])
+    query = np.array([0.8, 0.6])
+    # The cosines are 0.8 and 0.96; the shares three quarters and one quarter.
+    turning_point = 0.16 / np.log(3)
+    for prior, wanted in (
+        (0.0, "rare"),
+        (turning_point - 0.01, "rare"),
+        (turning_point + 0.01, "usual"),
+    ):
+        assert trained.nearest(use([query]), np.ones((1, 1)), prior=prior) == [wanted]
+
+
+def test_the_prior_that_is_best_on_development_data_is_chosen():
+    generator = np.random.default_rng(1)
+    senses = {"usual": np.array([1.0, 0.2]), "rare": np.array([0.2, 1.0])}
+
+    def draw(num_uses, noise):
+        keys = generator.choice(["usual", "rare"], p=[0.9, 0.1], size=num_uses)
+        return [use([senses[key] + noise * generator.normal(size=2)], key) for key in keys]
+
+    trained = SenseSums(draw(400, 0.1))
+    noisy, clear = draw(400, 3.0), draw(400, 0.05)
+    assert choose_prior(clear, trained, weights=[1.0]) == 0.0  # of equals, the smallest
+    chosen = choose_prior(noisy, trained, weights=[1.0])
+    assert chosen > 0.1
+    f1 = {
+        prior: score_views(noisy, trained, views={"v": [1.0]}, prior=prior)["v"].f1
+        for prior in nearest_sense.PRIORS
+    }
+    assert f1[chosen] == max(f1.values()) > f1[0.0]
+
+
+def test_macro_f1_is_that_of_scikit_learn():
+    metrics = pytest.importorskip("sklearn.metrics")
+    generator = np.random.default_rng(2)
+    gold, answers = generator.choice(list("aaabbcd"), size=(2, 200))
+    found = find_macro_f1([(target(g), a) for g, a in zip(gold, answers, strict=True)])
+    assert found == pytest.approx(metrics.f1_score(gold, answers, average="macro"))
+
+
+def test_macro_f1_of_several_senses_and_of_no_answer():
+    answers = [(target("a", "b"), "b"), (target("a", "b"), "c"), (target("a"), None)]
+    # b: right; c: answered once, never right; a: missed twice.
+    assert find_macro_f1(answers) == pytest.approx(1 / 3)
+    assert find_macro_f1([]) == 0.0
 
 
 def test_training_leaves_the_given_vectors_as_they_are():

@@ -45,6 +45,14 @@ def probe_senses_command(
     vocabulary: options.Vocabulary = None,
     device: options.Device = "cpu",
     precision: options.PrecisionOption = "f32",
+    prior: Annotated[
+        float,
+        typer.Option(
+            min=0.0,
+            help="Prefer frequent senses: add this times the logarithm of a sense's share of its "
+            "lemma in the training text to its cosine. Choose it on development data, around 0.05.",
+        ),
+    ] = 0.0,
     as_json: options.Json = False,
 ) -> None:
     """Predict word senses by the nearest mean vector, layer by layer; F1 in percent.
@@ -58,6 +66,8 @@ def probe_senses_command(
         elmore probe senses semcor.jsonl.xz senseval2.data.xml --model model/
 
         elmore probe senses semcor.jsonl.xz one.data.xml two.data.xml --wordnet index.sense
+
+        elmore probe senses semcor.jsonl.xz senseval2.data.xml --prior 0.05
     """
     from elmore.probes.sense_data import read_first_senses, read_sense_sentences  # noqa: PLC0415
     from elmore.text.word_vectors import read_word_vectors  # noqa: PLC0415
@@ -92,6 +102,7 @@ def probe_senses_command(
             find_uses=lambda sentences: find_uses(embed_sentences(embedder, count(sentences))),
             views=make_views(embedder.num_layers),
             first_senses=first_senses,
+            prior=prior,
         )
         if not rows:
             raise DataError(f"{train} has no words with senses; give another file")
@@ -102,6 +113,7 @@ def probe_senses_command(
                 find_uses=lambda sentences: find_static_uses(count(sentences), words),
                 views={"static vectors around": [1.0]},
                 first_senses=first_senses,
+                prior=prior,
             )
     if as_json:
         facts = {name: {"tests": f1, "all": all_f1} for name, f1, all_f1 in _list_f1(rows)}
@@ -127,6 +139,7 @@ def _probe(
     find_uses: Callable[[Iterable["SenseSentence"]], Iterable["SenseUse"]],
     views: "Views",
     first_senses: "dict[Lemma, str] | None",
+    prior: float,
 ) -> Rows:
     """Score baselines and views on every test set; empty if the training text has no senses."""
     from elmore.probes.nearest_sense import SenseSums, score_baselines, score_views  # noqa: PLC0415
@@ -137,7 +150,13 @@ def _probe(
         targets = (target for sentence in sentences for target in sentence.targets)
         for row, score in {
             **score_baselines(targets, trained, first_senses=first_senses),
-            **score_views(find_uses(sentences), trained, views=views, first_senses=first_senses),
+            **score_views(
+                find_uses(sentences),
+                trained,
+                views=views,
+                first_senses=first_senses,
+                prior=prior,
+            ),
         }.items():
             rows.setdefault(row, {})[name] = score
     return rows

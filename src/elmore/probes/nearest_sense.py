@@ -1,12 +1,13 @@
 """Word sense disambiguation by nearest mean (Peters et al. 2018, 5.3; Melamud et al. 2016).
 
 A sense is represented by the mean vector of its uses in the training text. A test use gets the
-sense of its lemma whose mean has the highest cosine similarity.
+sense of its lemma whose mean has the highest cosine similarity. In a variant, frequent senses get a
+bonus: a weight, chosen on development data, times the logarithm of the sense's share of its lemma.
 
 Shapes: L layers, T tokens, D numbers of a vector, V views, K senses of a lemma.
 """
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -21,8 +22,11 @@ from elmore.text.word_vectors import WordVectors
 
 Array = NDArray[np.float32]
 Views = Mapping[str, Sequence[float]]  # from names to layer weights
+Answer = tuple[SenseTarget, str | None]  # None if there is no answer
 
 MOST_FREQUENT, FIRST_SENSE = "most frequent sense", "WordNet first sense"
+PRIORS = (0.0, 0.005, 0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.5)
+"""Weights to choose from on development data; cosines of senses differ by some hundredths."""
 CONTEXT_TOKENS = 10  # on either side of a word, for static vectors
 # Context-free vectors have equal similarities, except for the rounding of long sums.
 TOLERANCE = 1e-5
@@ -90,8 +94,13 @@ class SenseSums:
         senses = self._sums.get(entry, {})
         return sorted(senses, key=lambda key: -senses[key].num_uses)
 
-    def nearest(self, use: SenseUse, weights: NDArray[np.float64]) -> list[str]:
-        """Return the nearest sense for each row of (V, L) weights; [] for an unknown lemma."""
+    def nearest(
+        self, use: SenseUse, weights: NDArray[np.float64], *, prior: float = 0.0
+    ) -> list[str]:
+        """Return the nearest sense for each row of (V, L) weights; [] for an unknown lemma.
+
+        `prior` is the weight of the logarithm of a sense's share of its lemma.
+        """
         keys = self.keys(use.target.entry)
         if not keys:
             return []
@@ -99,9 +108,10 @@ class SenseSums:
         sums = np.stack([senses[key].vectors for key in keys]).astype(np.float64)  # (K, L, D)
         means = _normalize(np.einsum("vl,kld->vkd", weights, sums))
         query = _normalize(weights @ use.vectors.astype(np.float64))  # (V, D)
-        cosines = np.einsum("vd,vkd->vk", query, means)
+        counts = np.array([senses[key].num_uses for key in keys], dtype=np.float64)
+        scores = np.einsum("vd,vkd->vk", query, means) + prior * np.log(counts / counts.sum())
         # Ties go to the most frequent sense: it comes first, and argmax returns the first.
-        is_nearest = cosines >= cosines.max(axis=1, keepdims=True) - TOLERANCE
+        is_nearest = scores >= scores.max(axis=1, keepdims=True) - TOLERANCE
         return [keys[index] for index in is_nearest.argmax(axis=1)]
 
 
@@ -165,25 +175,73 @@ def find_static_uses(sentences: Iterable[SenseSentence], words: WordVectors) -> 
             yield SenseUse(target=target, vectors=vector[np.newaxis])
 
 
+def answer_views(
+    uses: Iterable[SenseUse],
+    trained: SenseSums,
+    *,
+    views: Views,
+    first_senses: Mapping[Lemma, str] | None = None,
+    prior: float = 0.0,
+) -> dict[str, list[Answer]]:
+    """Answer test data by every view.
+
+    A lemma that is not in training gets WordNet's first sense, or no answer without `first_senses`.
+    """
+    weights = np.array(list(views.values()), dtype=np.float64)  # (V, L)
+    answers: dict[str, list[Answer]] = {name: [] for name in views}
+    for use in uses:
+        first = (first_senses or {}).get(use.target.entry)
+        keys: list[str | None] = [*trained.nearest(use, weights, prior=prior)]
+        for name, key in zip(views, keys or [first] * len(views), strict=True):
+            answers[name].append((use.target, key))
+    return answers
+
+
 def score_views(
     uses: Iterable[SenseUse],
     trained: SenseSums,
     *,
     views: Views,
     first_senses: Mapping[Lemma, str] | None = None,
+    prior: float = 0.0,
 ) -> dict[str, Score]:
-    """Score every view on test data.
+    """Score every view on test data; see `answer_views`."""
+    answers = answer_views(uses, trained, views=views, first_senses=first_senses, prior=prior)
+    return {name: score_answers(own) for name, own in answers.items()}
 
-    A lemma that is not in training gets WordNet's first sense, or no answer without `first_senses`.
-    """
-    weights = np.array(list(views.values()), dtype=np.float64)  # (V, L)
-    scores = dict.fromkeys(views, Score())
-    for use in uses:
-        first = (first_senses or {}).get(use.target.entry)
-        keys: list[str | None] = [*trained.nearest(use, weights)] or [first] * len(views)
-        for name, key in zip(views, keys, strict=True):
-            scores[name] += _score_answer(use.target, key)
-    return scores
+
+def choose_prior(
+    uses: Sequence[SenseUse],
+    trained: SenseSums,
+    *,
+    weights: Sequence[float],
+    first_senses: Mapping[Lemma, str] | None = None,
+) -> float:
+    """Return the prior of PRIORS with the best F1 on development data, of equals the smallest."""
+
+    def find_f1(prior: float) -> float:
+        views = {"mix": weights}
+        scores = score_views(uses, trained, views=views, first_senses=first_senses, prior=prior)
+        return scores["mix"].f1
+
+    return max(PRIORS, key=find_f1)
+
+
+def answer_baselines(
+    targets: Iterable[SenseTarget],
+    trained: SenseSums,
+    *,
+    first_senses: Mapping[Lemma, str] | None = None,
+) -> dict[str, list[Answer]]:
+    """Answer by a lemma's most frequent sense, and by its first sense in WordNet."""
+    names = [MOST_FREQUENT] if first_senses is None else [MOST_FREQUENT, FIRST_SENSE]
+    answers: dict[str, list[Answer]] = {name: [] for name in names}
+    for target in targets:
+        first = (first_senses or {}).get(target.entry)
+        most_frequent = next(iter(trained.keys(target.entry)), first)
+        for name, key in zip(names, [most_frequent, first], strict=False):
+            answers[name].append((target, key))
+    return answers
 
 
 def score_baselines(
@@ -192,20 +250,39 @@ def score_baselines(
     *,
     first_senses: Mapping[Lemma, str] | None = None,
 ) -> dict[str, Score]:
-    """Score the baselines: a lemma's most frequent sense, and its first sense in WordNet."""
-    names = [MOST_FREQUENT] if first_senses is None else [MOST_FREQUENT, FIRST_SENSE]
-    scores = dict.fromkeys(names, Score())
-    for target in targets:
-        first = (first_senses or {}).get(target.entry)
-        most_frequent = next(iter(trained.keys(target.entry)), first)
-        for name, key in zip(names, [most_frequent, first], strict=False):
-            scores[name] += _score_answer(target, key)
-    return scores
+    """Score the baselines; see `answer_baselines`."""
+    answers = answer_baselines(targets, trained, first_senses=first_senses)
+    return {name: score_answers(own) for name, own in answers.items()}
 
 
-def _score_answer(target: SenseTarget, key: str | None) -> Score:
-    is_right = key in target.keys
-    return Score(num_targets=1, num_answered=int(key is not None), num_correct=int(is_right))
+def score_answers(answers: Sequence[Answer]) -> Score:
+    """Count the answers that are one of their target's senses."""
+    return Score(
+        num_targets=len(answers),
+        num_answered=sum(key is not None for _, key in answers),
+        num_correct=sum(key in target.keys for target, key in answers),
+    )
+
+
+def find_macro_f1(answers: Sequence[Answer]) -> float:
+    """Return the mean F1 of all senses that occur, each counting the same however rare it is.
+
+    A target with several senses counts as the one that was answered, if that is among them, and
+    otherwise as its first.
+    """
+    gold: Counter[str] = Counter()
+    answered: Counter[str] = Counter()
+    correct: Counter[str] = Counter()
+    for target, key in answers:
+        is_right = key in target.keys
+        gold[key if is_right and key is not None else target.keys[0]] += 1
+        if key is not None:
+            answered[key] += 1
+            correct[key] += is_right
+    senses = gold.keys() | answered.keys()
+    return sum(2 * correct[key] / (gold[key] + answered[key]) for key in senses) / max(
+        len(senses), 1
+    )
 
 
 def _normalize(vectors: NDArray[np.float64]) -> NDArray[np.float64]:

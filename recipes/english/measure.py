@@ -8,8 +8,9 @@ senses, words; without one, all. Parts measured before stay in OUT.json.
 
 import argparse
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import chain, product
 from pathlib import Path
@@ -40,6 +41,9 @@ TUNING_SET = "semeval2007"
 """The usual development set of the field."""
 LEAST_USES = 5
 """Words with fewer uses are left out."""
+
+
+SenseAnswers = Mapping[str, Sequence[nearest_sense.Answer]]  # by test set
 
 
 class Measurement:
@@ -106,7 +110,7 @@ class Measurement:
         num_layers = self.embedder.num_layers
         mixes = {str(weights): weights for weights in list_mixes(num_layers)}
         views = nearest_sense.make_views(num_layers, mixes=mixes)
-        results = score_tests(
+        own = score_tests(
             self.read_semcor(),
             tests,
             views=views,
@@ -115,9 +119,10 @@ class Measurement:
                 nearest_sense.embed_sentences(self.embedder, sentences)
             ),
         )
-        best = max(mixes, key=lambda name: results[name][TUNING_SET])
-        chosen = {name: scores for name, scores in results.items() if name not in mixes}
-        chosen["mix chosen on " + TUNING_SET] = results[best]
+        f1 = own.f1
+        best = max(mixes, key=lambda name: f1[name][TUNING_SET])
+        chosen = {name: scores for name, scores in f1.items() if name not in mixes}
+        chosen["mix chosen on " + TUNING_SET] = f1[best]
         static = score_tests(
             self.read_semcor(),
             tests,
@@ -126,7 +131,14 @@ class Measurement:
             find=partial(find_static_uses, words=self.glove),
         )
         sizes = {name: sum(len(s.targets) for s in test) for name, test in tests.items()}
-        return {"mix": mixes[best], "num_targets": sizes, "f1": static | chosen}
+        return {
+            "mix": mixes[best],
+            "num_targets": sizes,
+            "f1": static.f1 | chosen,
+            "prior": static.prior
+            | {name: scores for name, scores in own.prior.items() if name not in mixes}
+            | {"mix chosen on " + TUNING_SET: own.prior[best]},
+        }
 
     def measure_words(self) -> dict[str, Any]:
         """How often the nearest use of an ambiguous word has the same label."""
@@ -223,6 +235,16 @@ def list_mixes(num_layers: int, *, num_parts: int = 4) -> list[list[float]]:
     return [[part / num_parts for part in way] for way in ways if sum(way) == num_parts]
 
 
+@dataclass(frozen=True, kw_only=True)
+class SenseResults:
+    """The results of several views and the baselines."""
+
+    f1: dict[str, dict[str, float]]
+    """Plain nearest mean: F1 in percent by view and by test set."""
+    prior: dict[str, dict[str, float | None]]
+    """By view: the prior chosen on the tuning set, and results with and without it."""
+
+
 def score_tests(
     training: Iterable[SenseSentence],
     tests: dict[str, list[SenseSentence]],
@@ -230,25 +252,63 @@ def score_tests(
     views: nearest_sense.Views,
     first_senses: dict[Any, str],
     find: Callable[[Iterable[SenseSentence]], Iterable[SenseUse]],
-) -> dict[str, dict[str, float]]:
-    """Return F1 in percent by view or baseline and by test set."""
+) -> SenseResults:
+    """Score every view and baseline on every test set, with and without a prior."""
     trained = SenseSums(find(training))
-    results: dict[str, dict[str, float]] = {}
-    together: dict[str, nearest_sense.Score] = {}
-    for test, sentences in tests.items():
-        targets = (target for sentence in sentences for target in sentence.targets)
-        scores = {
-            **nearest_sense.score_baselines(targets, trained, first_senses=first_senses),
-            **nearest_sense.score_views(
-                find(sentences), trained, views=views, first_senses=first_senses
-            ),
+    uses = {test: list(find(sentences)) for test, sentences in tests.items()}
+    targets = {test: [use.target for use in found] for test, found in uses.items()}
+    plain = {
+        test: {
+            **nearest_sense.answer_baselines(targets[test], trained, first_senses=first_senses),
+            **nearest_sense.answer_views(found, trained, views=views, first_senses=first_senses),
         }
-        for name, score in scores.items():
-            results.setdefault(name, {})[test] = 100 * score.f1
-            together[name] = together.get(name, nearest_sense.Score()) + score
-    for name, score in together.items():
-        results[name]["all"] = 100 * score.f1
-    return results
+        for test, found in uses.items()
+    }
+    priors: dict[str, dict[str, float]] = {}
+    for name, weights in views.items():
+        prior = nearest_sense.choose_prior(
+            uses[TUNING_SET], trained, weights=weights, first_senses=first_senses
+        )
+        answers = {
+            test: nearest_sense.answer_views(
+                found, trained, views={name: weights}, first_senses=first_senses, prior=prior
+            )[name]
+            for test, found in uses.items()
+        }
+        without = {test: found[name] for test, found in plain.items()}
+        priors[name] = {"prior": prior, **compare_answers(without, answers)}
+    for name in (nearest_sense.MOST_FREQUENT, nearest_sense.FIRST_SENSE):
+        same = {test: found[name] for test, found in plain.items()}
+        priors[name] = {"prior": math.nan, **compare_answers(same, same)}
+    return SenseResults(
+        f1={
+            name: {
+                **{test: _percent(found[name]) for test, found in plain.items()},
+                "all": _percent(list(chain.from_iterable(found[name] for found in plain.values()))),
+            }
+            for name in next(iter(plain.values()))
+        },
+        prior={
+            name: {key: None if math.isnan(x) else x for key, x in numbers.items()}
+            for name, numbers in priors.items()
+        },
+    )
+
+
+def compare_answers(plain: SenseAnswers, answers: SenseAnswers) -> dict[str, float]:
+    """Return F1 and macro-F1 in percent, over all sets and over those that chose nothing."""
+    found = {}
+    for way, own in (("plain", plain), ("with prior", answers)):
+        everything = list(chain.from_iterable(own.values()))
+        others = list(chain.from_iterable(a for test, a in own.items() if test != TUNING_SET))
+        found[f"{way}, all"] = _percent(everything)
+        found[f"{way}, without {TUNING_SET}"] = _percent(others)
+        found[f"{way}, macro-F1"] = 100 * nearest_sense.find_macro_f1(everything)
+    return found
+
+
+def _percent(answers: Sequence[nearest_sense.Answer]) -> float:
+    return 100 * nearest_sense.score_answers(answers).f1
 
 
 def collect_tagged_uses(sentences: Sequence[TaggedSentence]) -> dict[str, list[WordUse]]:

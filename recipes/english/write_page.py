@@ -2,8 +2,10 @@
 
     python -m recipes.english.write_page
 
-Reads, in docs/results/english: results.json (from measure.py), sizes.json (from compare_sizes.py),
-stored.md (printed by benchmarks.stored_precision) and metrics.jsonl (from the training run).
+Reads, in docs/results/english: results.json (from measure.py), models.json (from
+compare_models.py), sizes.json (from compare_sizes.py), vocabulary.json (from vocabulary.py),
+recipes/ (from compare_recipes.py), stored.md (printed by benchmarks.stored_precision) and
+metrics.jsonl (from the training run).
 """
 
 import json
@@ -23,6 +25,31 @@ WAYS = {
 }
 # Display names for names in results.json.
 TITLES = {"GloVe of the words around": "GloVe of the context", "word vectors": "GloVe"}
+TUNING_SET = "semeval2007"
+# Columns of the comparison, in this order, by their names in models.json.
+SYSTEMS = {
+    "new": "elmore",
+    "first": "elmore, first edition",
+    "glove": "GloVe (50)",
+    "minilm": "all-MiniLM-L6",
+}
+# Rows of the comparison: title, place in models.json, digits.
+COMPARED: tuple[tuple[str, tuple[str, ...], int], ...] = (
+    ("parts of speech (EWT), accuracy", ("tags", "test"), 1),
+    ("word senses, average of the layers, F1", ("senses", "average", "plain, all"), 1),
+    ("word senses, layer chosen on dev", ("senses", "layer chosen on dev", "plain, all"), 1),
+    ("the same with a prior, F1", ("senses", "layer chosen on dev", "with prior, all"), 1),
+    (
+        "the same with a prior, macro-F1",
+        ("senses", "layer chosen on dev", "with prior, macro-F1"),
+        1,
+    ),
+    ("sentiment (SST-2), accuracy", ("sentiment", "mean"), 1),
+    ("entailment (SNLI, 18,000 pairs), accuracy", ("entailment", "mean"), 1),
+    ("similarity (STS-B test), mean vectors", ("similarity", "mean", "test"), 1),
+    ('similarity, pool="similarity"', ("similarity", "similarity", "test"), 1),
+    ("CPU seconds per 1,000 tokens", ("speed", "cpu_seconds_per_1000_tokens"), 3),
+)
 BLUE, ORANGE, GREEN, GREY = "#1f5fa8", "#e0902f", "#2e8b57", "#888888"
 
 
@@ -57,6 +84,71 @@ def show_senses(results: dict[str, Any]) -> str:
         [TITLES.get(name, name), *(f"{scores[test]:.1f}" for test in sizes)]
         for name, scores in senses["f1"].items()
     ]
+    return write_table(header, rows)
+
+
+def show_prior(results: dict[str, Any]) -> str:
+    """Show senses with a prior from training counts: F1 and macro-F1, with and without it."""
+    rows = []
+    for name, found in results["senses"]["prior"].items():
+        prior = "" if found["prior"] is None else f"{found['prior']:g}"
+        kinds = ("all", f"without {TUNING_SET}", "macro-F1")
+        plain = [f"{found[f'plain, {kind}']:.1f}" for kind in kinds]
+        # Baselines that are priors themselves have no prior to add.
+        with_prior = [f"{found[f'with prior, {kind}']:.1f}" if prior else "" for kind in kinds]
+        rows.append([TITLES.get(name, name), *plain, prior, *with_prior])
+    header = ["", "F1", f"without {TUNING_SET}", "macro-F1", "prior", "F1"]
+    return write_table([*header, f"without {TUNING_SET}", "macro-F1"], rows)
+
+
+def show_models(models: dict[str, Any]) -> str:
+    """Show one column per model and one row per kind of work; what was not measured is left out."""
+    columns = {name: title for name, title in SYSTEMS.items() if name in models}
+    rows = []
+    for title, path, digits in COMPARED:
+        cells = []
+        for name in columns:
+            found: Any = models[name]
+            for key in path:
+                found = found.get(key) if isinstance(found, dict) else None
+            cells.append("" if found is None else f"{found:.{digits}f}")
+        if any(cells):
+            rows.append([title, *cells])
+    return write_table(["", *columns.values()], rows)
+
+
+def show_vocabulary(vocabulary: dict[str, Any]) -> str:
+    """Show the unknown share of each held-out source, by the size of the vocabulary."""
+    sizes = list(next(iter(vocabulary.values()))["unknown"])
+    rows = [
+        [
+            name.replace("_", ", "),
+            f"{found['tokens']:,}",
+            *(f"{100 * found['unknown'][size]:.1f} %" for size in sizes),
+        ]
+        for name, found in vocabulary.items()
+    ]
+    return write_table(["held-out text", "tokens", *(f"{int(size):,}" for size in sizes)], rows)
+
+
+def show_recipes(recipes: list[dict[str, Any]]) -> str:
+    """Show the recipes that were compared, best first."""
+    rows = []
+    for recipe in sorted(recipes, key=lambda recipe: recipe["curve"][-1]["perplexity"]):
+        before, end = recipe["curve"][-2:]
+        rows.append(
+            [
+                recipe["name"],
+                f"{recipe['num_steps']:,}",
+                f"{end['tokens'] / 1e6:.2f}M",
+                *(
+                    f"{line[key]:.0f}"
+                    for line in (before, end)
+                    for key in ("perplexity", "averaged_perplexity")
+                ),
+            ]
+        )
+    header = ["recipe", "steps", "tokens", "before the decay", "averaged", "end", "averaged"]
     return write_table(header, rows)
 
 
@@ -248,6 +340,12 @@ def make_tables() -> dict[str, str]:
         "senses": show_senses(results),
         "words by sense": show_words(results, "SemCor senses"),
         "words by part of speech": show_words(results, "EWT parts of speech"),
+        "prior": show_prior(results),
+        "models": show_models(read_json("models.json")),
+        "vocabulary": show_vocabulary(read_json("vocabulary.json")),
+        "recipes": show_recipes(
+            [json.loads(path.read_text()) for path in sorted((FOLDER / "recipes").glob("*.json"))]
+        ),
         "stored": (FOLDER / "stored.md").read_text().strip(),
     }
 

@@ -1,11 +1,28 @@
 """The parts of recipes/english that no command of elmore has."""
 
 import lzma
+import math
+from collections import Counter
 
+import numpy as np
 import pytest
+import torch
 
+from elmore.lm import muon
+from elmore.probes.nearest_sense import MOST_FREQUENT, SenseUse
+from elmore.probes.sense_data import SenseSentence, SenseTarget
 from recipes import pages
-from recipes.english import cut_sources, cut_text, measure, write_page
+from recipes.english import (
+    compare_models,
+    compare_recipes,
+    cut_sources,
+    cut_text,
+    fit_similarity,
+    measure,
+    systems,
+    vocabulary,
+    write_page,
+)
 
 
 def test_documents_end_at_blank_lines_and_are_cut_at_sentences(tmp_path):
@@ -76,3 +93,145 @@ def test_places_for_tables_have_tables(name):
     text = (write_page.CARD.parent / name).read_text()
     for place in ("facts", "perplexity", "stored"):
         assert f"<!-- {place} -->\n<!-- end -->" in text
+
+
+# Recipes at equal time.
+
+
+@pytest.mark.parametrize("name", compare_recipes.RECIPES)
+def test_every_recipe_can_be_read_and_falls_at_the_end(name):
+    settings = compare_recipes.read_recipe(name, num_steps=100)
+    assert (settings.training.max_steps, settings.optimizer.decay_steps) == (100, 30)
+    assert (settings.optimizer.final_share, settings.softmax.kind) == (0.02, "sampled")
+
+
+def test_gates_are_orthogonalized_one_by_one_with_the_usual_size_of_an_update():
+    matrix = torch.randn(4 * 40, 30, generator=torch.Generator().manual_seed(0))
+    with compare_recipes.gates_one_by_one(cell_dim=40):
+        found = muon.orthogonalize(matrix)
+        other = muon.orthogonalize(matrix[:50])
+    assert torch.equal(other, muon.orthogonalize(matrix[:50]))
+    for gate, own in zip(found.chunk(4), matrix.chunk(4), strict=True):
+        left, _, right = torch.linalg.svd(own, full_matrices=False)
+        exact = left @ right * math.sqrt(40 / 160)
+        assert (gate - exact).norm() < 0.15 * exact.norm()
+    # Muon multiplies by the root of the larger side: the numbers are then about 1 in size.
+    assert (found * math.sqrt(160)).square().mean().sqrt() == pytest.approx(1, abs=0.1)
+
+
+def test_averaged_weights_follow_the_last_steps():
+    average: dict[str, torch.Tensor] = {}
+    for number in (0.0, 1.0, 1.0):
+        compare_recipes.follow(average, {"x": torch.tensor([number])})
+    assert average["x"].item() == pytest.approx(1 - 0.9**2)
+
+
+# Comparisons with other models.
+
+
+def test_pieces_are_averaged_to_tokens():
+    pieces = np.arange(10, dtype=np.float32).reshape(1, 5, 2)
+    found = systems.average_pieces(pieces, [None, 0, 0, 2, None], num_tokens=3)
+    assert found.tolist() == [[[3, 4], [0, 0], [6, 7]]]
+    assert list(systems.batched(iter("abcde"), 2)) == [["a", "b"], ["c", "d"], ["e"]]
+
+
+def test_pairs_and_cosines():
+    first, second = np.array([[3.0, 4.0], [0.0, 0.0]]), np.array([[4.0, 3.0], [1.0, 0.0]])
+    assert compare_models.find_cosines(first, second).tolist() == [0.96, 0.0]
+    assert compare_models.join_pair(first, second)[0].tolist() == [3, 4, 4, 3, 1, 1, 12, 12]
+
+
+def test_similar_sentences_are_read_with_their_quotes(tmp_path):
+    path = tmp_path / "sts-dev.csv"
+    path.write_text('main\tMSRvid\t2012\t0\t4.75\tA "man".\tA man.\nmain\tx\ty\t1\t0\ta\tb\tz\n')
+    assert compare_models.read_similar(path) == (['A "man".', "a"], ["A man.", "b"], [4.75, 0.0])
+
+
+def test_lines_are_taken_at_equal_distances(tmp_path):
+    (tmp_path / "x.txt").write_text("a\n\nb\nc\nd\n\ne\nf\n")
+    assert fit_similarity.sample_lines(tmp_path / "x.txt", num_lines=3) == ["a", "c", "e"]
+    assert fit_similarity.sample_lines(tmp_path / "x.txt", num_lines=99) == list("abcdef")
+
+
+def test_the_share_of_unknown_tokens():
+    counts = Counter({"a": 6, "b": 3, "c": 1})
+    assert vocabulary.find_unknown_share(counts, {"a", "b", "x"}) == 0.1
+
+
+def make_senses(*keys: str) -> list[SenseSentence]:
+    """A sentence for each sense; its token is the sense."""
+    return [
+        SenseSentence(
+            tokens=(key,),
+            targets=(
+                SenseTarget(
+                    start=0, end=1, lemma="bank", part_of_speech="NOUN", keys=(key,), name=""
+                ),
+            ),
+        )
+        for key in keys
+    ]
+
+
+def test_senses_are_scored_with_and_without_a_prior():
+    def find(sentences):
+        for sentence in sentences:
+            near = {"a": [1.0, 0.9], "b": [0.9, 1.0]}[sentence.tokens[0]]
+            # Vectors mislead in the test sets: a looks like b.
+            vector = near if isinstance(sentences, tuple) else near[::-1]
+            yield SenseUse(target=sentence.targets[0], vectors=np.array([vector], np.float32))
+
+    tests = {name: make_senses("a", "a", "b") for name in measure.TEST_SETS}
+    found = measure.score_tests(
+        tuple(make_senses(*"aaaaaaaab")),
+        tests,
+        views={"layer 0": [1.0]},
+        first_senses={},
+        find=find,
+    )
+    assert found.f1["layer 0"]["all"] == 0
+    assert found.f1[MOST_FREQUENT]["senseval2"] == pytest.approx(200 / 3)
+    own = found.prior["layer 0"]
+    assert (own["prior"], own["plain, all"]) == (0.005, 0)
+    assert own["with prior, all"] == own["with prior, without semeval2007"]
+    assert own["with prior, all"] == pytest.approx(200 / 3)
+    assert own["with prior, macro-F1"] == pytest.approx(100 * (2 * 10 / 25 + 0) / 2)
+    assert found.prior[MOST_FREQUENT]["prior"] is None
+
+
+def test_the_comparison_has_a_column_for_each_model_and_a_row_for_what_was_measured():
+    table = write_page.show_models(
+        {
+            "minilm": {"speed": {"cpu_seconds_per_1000_tokens": 1.23456}},
+            "first": {"tags": {"test": 92.04}},
+        }
+    )
+    assert table.splitlines() == [
+        "|  | elmore, first edition | all-MiniLM-L6 |",
+        "| --- | ---: | ---: |",
+        "| parts of speech (EWT), accuracy | 92.0 |  |",
+        "| CPU seconds per 1,000 tokens |  | 1.235 |",
+    ]
+
+
+def test_recipes_are_sorted_by_their_end():
+    lines = [{"tokens": 1_000_000, "perplexity": 400.4, "averaged_perplexity": 450.0}]
+    good, bad = (
+        {
+            "name": name,
+            "num_steps": 170,
+            "curve": [*lines, {**lines[0], "perplexity": end, "averaged_perplexity": end + 1}],
+        }
+        for name, end in (("good", 300), ("bad", 310))
+    )
+    table = write_page.show_recipes([bad, good]).splitlines()
+    assert table[2] == "| good | 170 | 1.00M | 400 | 450 | 300 | 301 |"
+    assert table[3].startswith("| bad")
+
+
+def test_shares_of_unknown_tokens_are_shown_by_size():
+    found = {"modern_law": {"tokens": 1234, "unknown": {"50000": 0.0264, "80000": 0.02}}}
+    assert write_page.show_vocabulary(found).splitlines()[2] == (
+        "| modern, law | 1,234 | 2.6 % | 2.0 % |"
+    )

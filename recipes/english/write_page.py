@@ -90,7 +90,7 @@ def show_senses(results: dict[str, Any]) -> str:
 def show_prior(results: dict[str, Any]) -> str:
     """Show senses with a prior from training counts: F1 and macro-F1, with and without it."""
     rows = []
-    for name, found in results["senses"]["prior"].items():
+    for name, found in results["senses"].get("prior", {}).items():
         prior = "" if found["prior"] is None else f"{found['prior']:g}"
         kinds = ("all", f"without {TUNING_SET}", "macro-F1")
         plain = [f"{found[f'plain, {kind}']:.1f}" for kind in kinds]
@@ -332,6 +332,7 @@ def main() -> None:
 def make_tables() -> dict[str, str]:
     """Return all tables by name."""
     results = read_json("results.json")
+    models = read_json("models.json") if (FOLDER / "models.json").exists() else {}
     return {
         "facts": show_facts(MODEL),
         "sizes": show_sizes(read_json("sizes.json")),
@@ -341,7 +342,7 @@ def make_tables() -> dict[str, str]:
         "words by sense": show_words(results, "SemCor senses"),
         "words by part of speech": show_words(results, "EWT parts of speech"),
         "prior": show_prior(results),
-        "models": show_models(read_json("models.json")),
+        "models": show_models(models),
         "vocabulary": show_vocabulary(read_json("vocabulary.json")),
         "recipes": show_recipes(
             [json.loads(path.read_text()) for path in sorted((FOLDER / "recipes").glob("*.json"))]

@@ -22,6 +22,7 @@ NEEDS = {
     "gensim.md": ["gensim"],
     "tables.md": ["pandas", "polars", "duckdb"],
     "torch.md": [],
+    "lightning.md": ["lightning"],
     "onnx.md": ["onnx", "onnxruntime"],
     "sentence_transformers.md": ["sentence_transformers", "datasets", "accelerate"],
     "flair.md": ["flair"],  # installed by make test-integrations
@@ -36,10 +37,13 @@ def run_spacy(arguments):
     typer.main.get_command(spacy_app).main(arguments, standalone_mode=False)
 
 
-def run_onnx_example(arguments):
-    """Run the example without torch in a process of its own."""
-    example = Path(__file__).parents[2] / "examples" / "onnx_without_torch.py"
-    subprocess.run([sys.executable, example, *arguments], check=True, capture_output=True)
+def run_python(arguments):
+    """Run `python -m spacy` here, and an example in a process of its own."""
+    if arguments[:2] == ["-m", "spacy"]:
+        run_spacy(arguments[2:])
+        return
+    command = [sys.executable, Path(__file__).parents[2] / arguments[0], *arguments[1:]]
+    subprocess.run(command, check=True, capture_output=True)
 
 
 def test_every_page_is_run():
@@ -50,6 +54,7 @@ def test_every_page_is_run():
 @pytest.mark.filterwarnings("ignore::DeprecationWarning:spacy")
 @pytest.mark.filterwarnings("ignore:::torch")  # its compiler warns
 @pytest.mark.filterwarnings("ignore::FutureWarning:flair")
+@pytest.mark.filterwarnings("ignore:::lightning")
 # `spacy package` leaves a file open.
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
@@ -67,10 +72,7 @@ def test_a_page_runs_as_it_is_written(page, tmp_path, monkeypatch, elmore_comman
     for block in pages.find_blocks(f"integrations/{page}"):
         if block.title:
             Path(block.title).write_text(block.text)
-    others = {
-        "python -m spacy": run_spacy,
-        "python examples/onnx_without_torch.py": run_onnx_example,
-    }
+    others = {"python": run_python}
     pages.run_page(f"integrations/{page}", elmore_command, others=others)
 
 

@@ -1,6 +1,7 @@
 """Elmo in training loops: compiled, in mixed precision, saved and loaded, fed by a DataLoader."""
 
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
@@ -146,3 +147,44 @@ def test_what_cannot_spell_is_refused():
     for given in (tiny.model(), elmore.Elmo(tiny.model().bilm)):
         with pytest.raises(elmore.ElmoreError, match="cannot spell tokens"):
             SentenceCollate(given)
+
+
+def replicate(module):
+    """Return a replica as `DataParallel` makes them: weights are plain tensors, without a list."""
+    replicas = {each: each._replicate_for_data_parallel() for each in module.modules()}
+    for each, replica in replicas.items():
+        for name, child in each._modules.items():
+            setattr(replica, name, replicas.get(child))
+            replica._modules[name] = replicas.get(child)
+        for name, weight in [*each._parameters.items(), *each._buffers.items()]:
+            # A copy on another device is no Parameter either.
+            setattr(replica, name, None if weight is None else weight.view_as(weight))
+    assert list(replicas[module].parameters()) == []
+    return replicas[module]
+
+
+@pytest.mark.parametrize("trains_bilm", [False, True])
+def test_replicas_of_data_parallel_give_the_same_vectors_and_gradients(monkeypatch, trains_bilm):
+    """On the CPU, DataParallel makes no replicas; this does what it does on several GPUs."""
+    monkeypatch.setenv("ELMORE_KERNEL", "torch")  # as on a GPU
+    network = make_tagger(trains_bilm=trains_bilm)
+    alphabet = network.elmo.speller.alphabet
+    ids = torch.zeros(len(SENTENCES), 3, alphabet.max_chars, dtype=torch.int64)
+    for row, tokens in zip(ids, SENTENCES, strict=True):
+        row[: len(tokens)] = torch.from_numpy(alphabet.spell_all(tokens)) + 1
+    expected = network(ids)
+    expected.square().sum().backward()
+    gradients = {
+        name: weight.grad.clone()
+        for name, weight in network.named_parameters()
+        if weight.grad is not None
+    }
+    network.zero_grad()
+    parts = list(ids.split([2, 1]))  # each as wide as the whole, so that outputs can be joined
+    with ThreadPoolExecutor(2) as pool:
+        outputs = list(pool.map(nn.Module.__call__, [replicate(network) for _ in parts], parts))
+    torch.testing.assert_close(torch.cat(outputs), expected)
+    torch.cat(outputs).square().sum().backward()
+    for name, gradient in gradients.items():
+        torch.testing.assert_close(dict(network.named_parameters())[name].grad, gradient)
+    assert torch.equal(nn.DataParallel(network)(ids), expected)

@@ -20,8 +20,9 @@ from elmore.embed.embedder import Embedder
 from elmore.embed.other_names import OTHER_ELMO_ARGUMENTS
 from elmore.errors import ConfigError, DataError
 from elmore.model.bilm import BiLM, version_of
-from elmore.model.compilation import not_compiled
+from elmore.model.compilation import is_exporting, not_compiled, register_output
 from elmore.model.packing import drop_markers, to_padded
+from elmore.model.padded_bilm import add_markers, read_padded
 from elmore.model.scalar_mix import ScalarMix, read_logits
 from elmore.model.state import BiLMState, RowMemory
 from elmore.read.token_cache import TokenCache
@@ -144,6 +145,8 @@ class Elmo(nn.Module):
         """
         if not self.mixes:
             raise ConfigError("num_representations is 0, so only encode and contextualize work")
+        if is_exporting():
+            return self._forward_padded(sentences)
         tokens, lengths = self.encode(sentences)
         layers = self.contextualize(tokens, lengths, starts_document=starts_document)
         # As in AllenNLP, layer norm includes the markers, so they are dropped after the mix.
@@ -153,6 +156,37 @@ class Elmo(nn.Module):
         padded = self.dropout(padded)
         if self.projection is not None:
             padded = self.projection(padded) * mask.unsqueeze(-1)
+        return ElmoOutput(representations=list(padded), mask=mask)
+
+    def _forward_padded(self, char_ids: Any) -> ElmoOutput:
+        """Compute `forward` of padded character ids, for `torch.export`."""
+        if not isinstance(char_ids, Tensor) or self.speller is None:
+            raise ConfigError(
+                "torch.export needs padded character ids (sentences, tokens, characters), an int64 "
+                f"tensor, and an Elmo made from a model; got a {type(char_ids).__name__}"
+            )
+        if self.state is not StatePolicy.RESET:
+            raise ConfigError(
+                f"state is {str(self.state)!r}, and an exported program carries no state from call "
+                "to call; set elmo.state = 'reset' before torch.export"
+            )
+        alphabet = SpelledTokenReader(self.speller).alphabet
+        ids, lengths = add_markers(
+            char_ids,
+            begin=torch.as_tensor(alphabet.spell_begin(), device=char_ids.device),
+            end=torch.as_tensor(alphabet.spell_end(), device=char_ids.device),
+            num_units=alphabet.num_units,
+        )
+        with self._gradient():
+            layers = read_padded(self.bilm, ids, lengths)
+        mask = torch.arange(ids.shape[1], device=ids.device) < lengths[:, None]
+        mixed = torch.stack([mix(layers, mask) for mix in self.mixes])
+        if not self.keeps_markers:
+            mixed, mask = mixed[:, :, 1:-1], mask[:, NUM_MARKERS:]
+        padded = self.dropout(mixed * mask.unsqueeze(-1))
+        if self.projection is not None:
+            padded = self.projection(padded) * mask.unsqueeze(-1)
+        register_output(ElmoOutput)
         return ElmoOutput(representations=list(padded), mask=mask)
 
     @not_compiled

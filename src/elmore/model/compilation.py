@@ -1,7 +1,7 @@
-"""Leave code out of `torch.compile`."""
+"""Leave code out of `torch.compile`, and notice `torch.export`."""
 
 from collections.abc import Callable
-from functools import wraps
+from functools import cache, wraps
 from typing import ParamSpec, TypeVar
 
 import torch
@@ -23,3 +23,14 @@ def not_compiled(function: Callable[_Arguments, _Result]) -> Callable[_Arguments
         return function(*arguments, **named)
 
     return run
+
+
+def is_exporting() -> bool:
+    """Say whether `torch.export` is recording; torch 2.6 cannot tell."""
+    return torch.compiler.is_exporting() if hasattr(torch.compiler, "is_exporting") else False
+
+
+@cache
+def register_output(kind: type) -> None:
+    """Let exported programs return a dataclass of tensors; torch warns if told twice."""
+    torch.export.register_dataclass(kind)

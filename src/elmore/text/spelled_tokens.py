@@ -23,11 +23,11 @@ class SpelledTokenReader:
         if speller.alphabet is None or speller.words is not None:
             raise DataError("this model needs words, not only character ids; give lists of tokens")
         self._speller = speller
-        self._alphabet = speller.alphabet
+        self.alphabet = speller.alphabet
 
     def split(self, char_ids: Tensor) -> list[list[str]]:
         """Return the spelled tokens of each sentence in (B, T, C) ids."""
-        width = self._alphabet.max_chars
+        width = self.alphabet.max_chars
         is_integer = char_ids.dtype in (torch.uint8, torch.int16, torch.int32, torch.int64)
         if char_ids.dim() != 3 or char_ids.shape[2] != width or not is_integer:
             raise DataError(
@@ -35,7 +35,7 @@ class SpelledTokenReader:
                 f"{char_ids.dtype} of shape {tuple(char_ids.shape)}"
             )
         ids = char_ids.detach().cpu().numpy()
-        num_units = self._alphabet.num_units
+        num_units = self.alphabet.num_units
         if ids.size and not 0 <= ids.min() <= ids.max() <= num_units:
             raise DataError(
                 f"character ids must be from 0 (padding) to {num_units}, got {ids.min()} to "
@@ -50,10 +50,10 @@ class SpelledTokenReader:
 
     def spell(self, tokens: Iterable[str], *, with_markers: bool = False) -> TokenIds:
         """Return the ids of spelled tokens, preceded by the two markers if `with_markers`."""
-        width = self._alphabet.max_chars
+        width = self.alphabet.max_chars
         points = np.array(list(tokens), dtype=f"<U{width}").view("<u4").reshape(-1, width)
         ids = points.astype(np.int64) - 1
-        ids[ids < 0] = self._alphabet.num_units
+        ids[ids < 0] = self.alphabet.num_units
         if with_markers:
-            ids = np.vstack([self._alphabet.spell_begin(), self._alphabet.spell_end(), ids])
+            ids = np.vstack([self.alphabet.spell_begin(), self.alphabet.spell_end(), ids])
         return TokenIds(char_ids=torch.from_numpy(ids), word_ids=None)

@@ -2,6 +2,7 @@
 
 import importlib.util
 import inspect
+import json
 import re
 import subprocess
 import sys
@@ -121,6 +122,26 @@ def test_public_names_and_their_methods_are_on_the_site(site, name):
     text = "\n".join(path.read_text() for path in (site / "reference" / "api").glob("*.html"))
     expected = [f"elmore.{name}", *(f"elmore.{name}.{method}" for method in find_methods(name))]
     assert [anchor for anchor in expected if f'id="{anchor}"' not in text] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "page"),
+    [
+        ("ElmoEmbedder", "from-allennlp"),
+        ("batch_to_ids", "from-allennlp"),
+        ("sents2elmo", "from-elmoformanylangs"),
+        ("get_elmo_vectors", "from-simple-elmo"),
+        ("weight_layers", "from-bilm-tf"),
+        ("hub.Module", "from-tf-hub"),
+    ],
+)
+def test_a_search_for_an_old_name_finds_its_page(site, name, page):
+    """Names with underscores are searched by their parts, so they have to be in a heading."""
+    entries = json.loads((site / "search.json").read_text())["items"]
+    parts = ("title",) if "_" in name else ("title", "text")
+    found = {entry["location"] for entry in entries for part in parts if name in entry[part]}
+    assert any(location.startswith(f"migrate/{page}.html") for location in found)
 
 
 @pytest.mark.slow

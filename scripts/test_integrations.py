@@ -31,6 +31,18 @@ ENVIRONMENTS = {
         tests=("tests/compat/test_keras.py", "tests/compat/test_keras_example.py"),
         variables={"KERAS_BACKEND": "tensorflow", "TF_CPP_MIN_LOG_LEVEL": "3"},
     ),
+    "originals": Environment(
+        packages=(
+            "bilm==0.1.post5",
+            "elmoformanylangs==0.0.4.post2",
+            "overrides<4",  # later versions reject ELMoForManyLangs
+            "simple_elmo==0.9.2",
+            "tensorflow-cpu>=2.18",
+            "tf_keras>=2.18",
+        ),
+        tests=("tests/compat/test_against_originals.py",),
+        variables={"TF_USE_LEGACY_KERAS": "1", "TF_CPP_MIN_LOG_LEVEL": "3"},
+    ),
     # Flair needs transformers < 5, which excludes sentence-transformers 6.
     "flair": Environment(
         packages=("flair>=0.15,<0.16",),

@@ -26,6 +26,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+import elmore
 from elmore.corpus.corpus import Corpus, open_corpus
 from elmore.corpus.sample import sample_documents
 from elmore.corpus.sources import weigh_inputs
@@ -38,6 +39,7 @@ from elmore.lm.settings import PretrainSettings, load_settings
 from elmore.lm.trainer import Trainer
 
 SETTINGS = Path(__file__).with_name("settings.toml")
+CONFIGS = Path(elmore.__file__).with_name("configs")
 WEIGHTS = {"modern_*": 2, "articles": 2, "books": 2, "abstracts": 1}
 WARMUP_SHARE, DECAY_SHARE, FINAL_SHARE = 0.2, 0.3, 0.02
 TIMED_STEPS, UNTIMED_STEPS = 5, 2
@@ -55,6 +57,8 @@ BASE = {
     "training.seed": 1,
 }
 ADAMW = {"optimizer.name": "adamw", "optimizer.learning_rate": 0.002}
+FILE = "file"
+"""Not a setting: start from these settings of elmore's instead of the base recipe."""
 GATES = "gates one by one"
 """Not a setting: orthogonalize the updates of the four gates of an LSTM separately."""
 
@@ -75,20 +79,26 @@ RECIPES: dict[str, dict[str, Any]] = {
     "muon-0.008": {"optimizer.learning_rate": 0.008},
     "muon-128-rows": {"training.rows": 128},
     "decay-0.1": {"optimizer.weight_decay": 0.1},
+    "small-adamw": {FILE: "small"},
+    "small-muon": {FILE: "small", "optimizer.name": "muon", "optimizer.learning_rate": 0.003},
+    "small-muon-0.002": {FILE: "small", "optimizer.name": "muon"},
 }
 
 
 def read_recipe(name: str, *, num_steps: int) -> PretrainSettings:
     """Return the settings of a recipe for a run of `num_steps`."""
-    values = {**BASE, **RECIPES[name]}
-    values.pop(GATES, None)
+    recipe = RECIPES[name]
+    path = CONFIGS / f"{recipe[FILE]}.toml" if FILE in recipe else SETTINGS
+    values = {**({} if FILE in recipe else BASE), **recipe}
+    for other in (GATES, FILE):
+        values.pop(other, None)
     values |= {
         "training.max_steps": num_steps,
         "optimizer.warmup_steps": round(WARMUP_SHARE * num_steps),
         "optimizer.decay_steps": round(DECAY_SHARE * num_steps),
         "optimizer.final_share": FINAL_SHARE,
     }
-    return load_settings(SETTINGS, [f"{name}={value}" for name, value in values.items()])
+    return load_settings(path, [f"{name}={value}" for name, value in values.items()])
 
 
 def make_trainer(settings: PretrainSettings, corpus: Corpus) -> Trainer:

@@ -104,6 +104,8 @@ def show_prior(results: dict[str, Any]) -> str:
 def show_models(models: dict[str, Any]) -> str:
     """Show one column per model and one row per kind of work; what was not measured is left out."""
     columns = {name: title for name, title in SYSTEMS.items() if name in models}
+    if "first" in columns and "new" not in columns:
+        columns["first"] = SYSTEMS["new"]  # there is no other edition to tell it from
     rows = []
     for title, path, digits in COMPARED:
         cells = []

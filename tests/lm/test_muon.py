@@ -88,14 +88,16 @@ def test_only_large_matrices_between_vectors_are_orthogonalized():
     weights = {
         "bilm.lstm.weight": nn.Parameter(torch.ones(8, 8)),
         "bilm.narrow.weight": nn.Parameter(torch.ones(8, 3)),
+        "bilm.huge.weight": nn.Parameter(torch.ones(9, 10)),
+        "bilm.long.weight": nn.Parameter(torch.ones(99, 8)),
         "bilm.lstm.bias": nn.Parameter(torch.ones(8)),
         "bilm.words.embedding.weight": nn.Parameter(torch.ones(8, 8)),
         "softmax.weight": nn.Parameter(torch.ones(8, 8)),
     }
-    settings = OptimizerSettings(name="muon", muon_min_side=4)
+    settings = OptimizerSettings(name="muon", muon_min_side=4, muon_max_side=8)
     optimizer = Optimizer(weights, sparse=["softmax.weight"], settings=settings, num_steps=1)
     kept = {name.split("|")[0] for name in optimizer.tensors() if name.endswith("|momentum")}
-    assert kept == {"bilm.lstm.weight"}
+    assert kept == {"bilm.lstm.weight", "bilm.long.weight"}
 
 
 def test_processes_share_the_matrices_and_get_the_changes_of_one():

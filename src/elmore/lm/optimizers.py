@@ -185,7 +185,9 @@ def _find_matrices(
     return {
         name: weight
         for name, weight in parameters.items()
-        if weight.dim() == 2 and min(weight.shape) >= settings.muon_min_side and not _is_table(name)
+        if weight.dim() == 2
+        and settings.muon_min_side <= min(weight.shape) <= settings.muon_max_side
+        and not _is_table(name)
     }
 
 

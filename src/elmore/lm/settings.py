@@ -84,6 +84,9 @@ class OptimizerSettings:
     """For AdamW and Muon; not applied to the softmax and biases."""
     muon_min_side: int = 128
     """Muon updates matrices with at least this many rows and columns; AdamW updates the rest."""
+    muon_max_side: int = 1024
+    """Matrices with more rows and columns than this are left to AdamW: Muon's cost grows with the
+    third power of the smaller side."""
     max_gradient_norm: float = 10.0
     """Clip the global gradient norm to this."""
 
@@ -94,6 +97,7 @@ class OptimizerSettings:
             if getattr(self, name) is None:
                 object.__setattr__(self, name, value)
         check_range("optimizer.muon_min_side", self.muon_min_side, 1, MAX_COUNT)
+        check_range("optimizer.muon_max_side", self.muon_max_side, self.muon_min_side, MAX_COUNT)
         check_range("optimizer.warmup_steps", self.warmup_steps, 0, MAX_COUNT)
         if self.decay_steps is not None:
             check_range("optimizer.decay_steps", self.decay_steps, 0, MAX_COUNT)

@@ -19,11 +19,26 @@ def require(
         version = metadata.version(distribution)
     except metadata.PackageNotFoundError as error:
         raise MissingExtraError(needed_for=module, extra=extra) from error
+    check_version(
+        distribution, version, needed_for=module, extra=extra, at_least=at_least, below=below
+    )
+
+
+def check_version(
+    distribution: str,
+    version: str,
+    *,
+    needed_for: str,
+    extra: str,
+    at_least: tuple[int, ...],
+    below: tuple[int, ...] | None = None,
+) -> None:
+    """Raise an error unless a version works."""
     found = tuple(int(part) for part in re.findall(r"\d+", version)[:3])
     if found < at_least or (below is not None and found >= below):
         bounds = f"{_show(at_least)} or later" if below is None else _show_range(at_least, below)
         raise ElmoreError(
-            f"{distribution} {version} is installed, but {module} needs {bounds}: "
+            f"{distribution} {version} is installed, but {needed_for} needs {bounds}: "
             f"pip install 'elmore[{extra}]'"
         )
 

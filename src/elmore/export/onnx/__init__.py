@@ -5,14 +5,26 @@ write_onnx(elmore.load_model(), "english.onnx")
 """
 
 from elmore import MissingExtraError
+from elmore.integrations.required import check_version
+
+_NEEDED_FOR = "exporting to ONNX"
 
 try:
-    import onnx as _onnx  # noqa: F401
-    import onnxruntime as _onnxruntime  # noqa: F401
+    import onnx as _onnx
+    import onnxruntime as _onnxruntime
 except ImportError as error:
-    raise MissingExtraError(needed_for="exporting to ONNX", extra="onnx") from error
+    raise MissingExtraError(needed_for=_NEEDED_FOR, extra="onnx") from error
 
-from elmore.export.onnx.file import write_onnx
-from elmore.export.onnx.network import make_onnx
+for _module, _at_least in ((_onnx, (1, 17)), (_onnxruntime, (1, 20))):
+    check_version(
+        _module.__name__,
+        _module.__version__,
+        needed_for=_NEEDED_FOR,
+        extra="onnx",
+        at_least=_at_least,
+    )
+
+from elmore.export.onnx.file import write_onnx  # noqa: E402
+from elmore.export.onnx.network import make_onnx  # noqa: E402
 
 __all__ = ["make_onnx", "write_onnx"]

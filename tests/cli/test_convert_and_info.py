@@ -2,6 +2,7 @@ import json
 from dataclasses import replace
 
 import h5py
+import huggingface_hub
 import numpy as np
 import pytest
 
@@ -211,6 +212,27 @@ def test_info_tells_of_the_softmax(store, is_adaptive, predicting, elmore_comman
     assert ["LM", "head", "fits", "the", "model", "yes"] in shown
     assert ["LM", "head", "file", "size", *format_bytes(wanted["softmax_bytes"]).split()] in shown
     assert not [line for line in shown if "softmax" in line]
+
+
+def test_info_of_a_hub_model_downloads_it_without_the_weights_of_its_lm_head(
+    predicting, monkeypatch, elmore_command
+):
+    snapshot = predicting / "hub" / "snapshots" / "c0ffee"
+    snapshot.mkdir(parents=True)
+
+    def fetch(hub_id, *, allow_patterns, **options):
+        assert hub_id == "owner/name"
+        for path in (predicting / "lm").iterdir():
+            if path.name in allow_patterns:
+                (snapshot / path.name).write_bytes(path.read_bytes())
+        return str(snapshot)
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", fetch)
+    local = elmore_command("info", "lm", "--json").json
+    found = elmore_command("info", "owner/name", "--json").json
+    for name in ("parameters", "layers", "has_softmax", "softmax_words"):
+        assert found[name] == local[name], name
+    assert not (snapshot / "softmax.safetensors").exists()
 
 
 def test_info_reads_no_weight_of_the_softmax(predicting, elmore_command):

@@ -54,6 +54,8 @@ def info(
 
         elmore info lm_weights.hdf5 --json
 
+        elmore info owner/name               # a model on the Hugging Face hub
+
         elmore info --system
     """
     if system:

@@ -91,6 +91,7 @@ def test_each_representation_has_its_mix(old):
     with torch.no_grad():
         elmo.scalar_mix_1.scalar_parameters[2].fill_(1.5)
         elmo.scalar_mix_1.gamma.fill_(0.5)
+    assert elmo._scalar_mixes == [elmo.scalar_mix_0, elmo.scalar_mix_1]  # programs read these
     output = elmo(batch_to_ids(BATCHES[0]))
     layers = old.expected(BATCHES[:1])[0][0]
     low, high = output["elmo_representations"]
@@ -129,6 +130,12 @@ def test_inputs_of_four_dimensions_keep_their_shape(old):
     assert torch.equal(
         found["elmo_representations"][0].flatten(0, 1), *wanted["elmo_representations"]
     )
+
+
+def test_a_batch_may_have_no_tokens(old):
+    output = make(old)(batch_to_ids([[]]))
+    assert output["elmo_representations"][0].shape == (1, 0, 10)
+    assert output["mask"].shape == (1, 0)
 
 
 def test_padding_beyond_the_longest_sentence_is_kept(old):

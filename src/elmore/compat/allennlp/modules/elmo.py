@@ -58,7 +58,7 @@ class Elmo(nn.Module):
         self._has_cached_vocab = vocab_to_cache is not None
         self._keep_sentence_boundaries = keep_sentence_boundaries
         self._dropout = nn.Dropout(dropout)
-        self._num_mixes = num_output_representations
+        self._scalar_mixes: list[ScalarMix] = []
         for number in range(num_output_representations):
             mix = ScalarMix(
                 int(self._elmo_lstm.num_layers),  # type: ignore[arg-type]
@@ -67,6 +67,7 @@ class Elmo(nn.Module):
                 trainable=scalar_mix_parameters is None,
             )
             self.add_module(f"scalar_mix_{number}", mix)
+            self._scalar_mixes.append(mix)
 
     def get_output_dim(self) -> int:
         """Return D."""
@@ -85,8 +86,7 @@ class Elmo(nn.Module):
             logger.warning("word_inputs are ignored, because there is no vocab_to_cache")
             word_inputs = None
         mixed, mask = self._mix(
-            inputs.reshape(-1, *inputs.shape[-2:]),
-            None if word_inputs is None else word_inputs.reshape(-1, word_inputs.shape[-1]),
+            inputs.flatten(0, -3), None if word_inputs is None else word_inputs.flatten(0, -2)
         )
         mixed = [self._dropout(tensor) for tensor in mixed]
         if len(shape) > 2:
@@ -94,7 +94,8 @@ class Elmo(nn.Module):
         return {"elmo_representations": mixed, "mask": mask}
 
     def _mix(self, inputs: Tensor, words: Tensor | None) -> tuple[list[Tensor], Tensor]:
-        mixes = [getattr(self, f"scalar_mix_{number}") for number in range(self._num_mixes)]
+        # The list keeps the modules of the original when DataParallel makes replicas.
+        mixes = [getattr(self, f"scalar_mix_{k}") for k in range(len(self._scalar_mixes))]
         if isinstance(self._elmo_lstm, _ElmoBiLm) and not self._keep_sentence_boundaries:
             # Padding one mix is faster than mixing padded layers.
             layers, lengths, width = self._elmo_lstm.read(inputs, words)

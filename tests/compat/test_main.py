@@ -68,6 +68,8 @@ def test_the_allennlp_command_in_both_its_forms(tmp_path):
         ([], "usage:"),
         (["-m"], "usage:"),
         (["nothing.py"], "there is no file nothing.py"),
+        (["-m", "nothing"], "there is no module nothing"),
+        (["-m", "elmoformanylangs.biLM", "train"], "it provides: elmoformanylangs.Embedder"),
         (["allennlp", "elmo", "in.txt", "out.h5", "--all"], "download https://"),
         (
             ["-m", "elmoformanylangs", "test", *MANY_LANGS_OPTIONS, "--model", "nothing"],

@@ -37,6 +37,10 @@ def test_old_names_are_elmores_own(installed):
         "from elmoformanylangs import Embedder",
         "from simple_elmo import ElmoModel",
         "from bilm import *; Batcher, TokenBatcher, weight_layers, dump_bilm_embeddings",
+        "from bilm.model import BidirectionalLanguageModel, dump_token_embeddings",
+        "from bilm.data import Batcher; from bilm.elmo import weight_layers",
+        "from elmoformanylangs.elmo import Embedder",
+        "from simple_elmo.elmo_helpers import ElmoModel",
     ):
         run(line)
 

@@ -5,6 +5,7 @@ import runpy
 import sys
 from collections.abc import Callable
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import NoReturn
 
@@ -26,6 +27,7 @@ def main() -> None:
             _fail(USAGE)
         case ["-m", module, *arguments]:
             install()
+            _check_module(module)
             sys.argv = [module, *arguments]
             _run_command(lambda: runpy.run_module(module, run_name="__main__", alter_sys=True))
         case ["allennlp", *_]:
@@ -39,6 +41,15 @@ def main() -> None:
             sys.argv = sys.argv[1:]
             sys.path[0] = str(Path(program).resolve().parent)
             runpy.run_path(program, run_name="__main__")
+
+
+def _check_module(name: str) -> None:
+    """End with one line if there is no such module."""
+    try:
+        if find_spec(name) is None:
+            _fail(f"elmore.compat: there is no module {name}; check its name, or install it")
+    except ModuleNotFoundError as error:
+        _fail(f"elmore.compat: {error}")
 
 
 def _imports_bilm(program: Path) -> bool:

@@ -10,6 +10,14 @@ from types import CodeType, ModuleType
 from typing import Any
 
 PACKAGE = "elmore.compat"
+# Parts of a library whose names are in its drop-in module itself.
+PARTS = {
+    "bilm.data": "bilm",
+    "bilm.elmo": "bilm",
+    "bilm.model": "bilm",
+    "elmoformanylangs.elmo": "elmoformanylangs",
+    "simple_elmo.elmo_helpers": "simple_elmo",
+}
 
 
 class OldModule(ModuleType):
@@ -37,7 +45,7 @@ class OldImports(MetaPathFinder, InspectLoader):
         library = fullname.split(".", maxsplit=1)[0]
         if library not in self._libraries:
             return None
-        own = _find(f"{PACKAGE}.{fullname}")
+        own = _find(fullname)
         if own is None:
             raise ModuleNotFoundError(
                 f"elmore provides no {fullname}; of {library} it provides: "
@@ -54,22 +62,27 @@ class OldImports(MetaPathFinder, InspectLoader):
 
     def exec_module(self, module: ModuleType) -> None:
         """Fill the module with the names of elmore's."""
-        own = import_module(f"{PACKAGE}.{module.__name__}")
+        own = import_module(_name_own(module.__name__))
         names = getattr(own, "__all__", [])
         vars(module).update({name: getattr(own, name) for name in names}, __doc__=own.__doc__)
 
     def get_code(self, fullname: str) -> CodeType | None:
         """Return the code of a module, for `python -m`."""
-        own = _find(f"{PACKAGE}.{fullname}")
+        own = _find(fullname)
         return own.loader.get_code(own.name) if own and own.loader else None  # type: ignore[attr-defined]
 
     def get_source(self, fullname: str) -> None:
         """Return nothing; tracebacks show the source of elmore's own module."""
 
 
+def _name_own(name: str) -> str:
+    """Return the name of the drop-in module."""
+    return f"{PACKAGE}.{PARTS.get(name, name)}"
+
+
 def _find(name: str) -> ModuleSpec | None:
     try:
-        return find_spec(name)
+        return find_spec(_name_own(name))
     except ModuleNotFoundError:  # inside a module that is not a package
         return None
 

@@ -42,6 +42,17 @@ def test_embed_text(folder, elmore_command):
     pages.run_page("guides/embed.md", elmore_command)
 
 
+@pytest.mark.usefixtures("_shipped_default")
+def test_embed_many_files(folder, elmore_command):
+    for part in range(3):
+        text = f"It was late in town {part} .\n\nThe bank was closed .\n"
+        (folder / "texts" / f"part{part}.txt").write_text(text * 4)
+    for name in ("more.txt", "book.txt", "sample.txt"):
+        (folder / name).write_text("It was late.\nThe bank was closed.\n" * 20)
+    (folder / "list.txt").write_text("book.txt\n")
+    pages.run_page("guides/many-files.md", elmore_command)
+
+
 def test_use_a_published_model(folder, elmore_command):
     pages.run_page("guides/published-models.md", elmore_command)
     loaded, converted = elmore.load("elmo/elmo_weights.hdf5"), elmore.load("model")

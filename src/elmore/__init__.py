@@ -24,10 +24,15 @@ if TYPE_CHECKING:
         pretrain,
         tokenize,
     )
+    from elmore.cluster.embed_files import embed_files
     from elmore.corpus.corpus import open_corpus
+    from elmore.embed.arrow_embedder import ArrowEmbedder
     from elmore.embed.elmo import Elmo
     from elmore.embed.embedder import Embedder, load
     from elmore.embed.job import embed_to_file
+    from elmore.embed.many_files.job import FilesJob, FilesReport, plan_files
+    from elmore.embed.many_files.shards import TextShard
+    from elmore.embed.projection import fit_projection
     from elmore.embed.vector_file import read_vectors
     from elmore.embed.word_export import export_words, word_vectors
     from elmore.explore.build_index import build_index
@@ -43,28 +48,35 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "ArrowEmbedder",
     "ByteAlphabet",
     "Elmo",
     "ElmoModel",
     "ElmoreError",
     "Embedder",
+    "FilesJob",
+    "FilesReport",
     "LanguageModel",
     "MissingExtraError",
     "ScalarMix",
+    "TextShard",
     "UseIndex",
     "build_index",
     "compare",
+    "embed_files",
     "embed_to_file",
     "evaluate",
     "export_words",
     "finetune",
     "fit",
+    "fit_projection",
     "load",
     "load_model",
     "load_task",
     "neighbors",
     "open_corpus",
     "open_index",
+    "plan_files",
     "predict",
     "prepare",
     "pretrain",
@@ -77,26 +89,33 @@ __all__ = [
 
 # Names that need torch are imported when first used, so that `import elmore` stays quick.
 _HOMES = {
+    "ArrowEmbedder": "elmore.embed.arrow_embedder",
     "ByteAlphabet": "elmore.text.characters",
     "Elmo": "elmore.embed.elmo",
     "ElmoModel": "elmore.weights.elmo_model",
     "Embedder": "elmore.embed.embedder",
+    "FilesJob": "elmore.embed.many_files.job",
+    "FilesReport": "elmore.embed.many_files.job",
     "LanguageModel": "elmore.lm.language_model",
     "ScalarMix": "elmore.model.scalar_mix",
+    "TextShard": "elmore.embed.many_files.shards",
     "UseIndex": "elmore.explore.use_index",
     "build_index": "elmore.explore.build_index",
     "compare": "elmore.api",
+    "embed_files": "elmore.cluster.embed_files",
     "embed_to_file": "elmore.embed.job",
     "evaluate": "elmore.api",
     "export_words": "elmore.embed.word_export",
     "finetune": "elmore.api",
     "fit": "elmore.api",
+    "fit_projection": "elmore.embed.projection",
     "load": "elmore.embed.embedder",
     "load_model": "elmore.weights.loading",
     "load_task": "elmore.api",
     "neighbors": "elmore.api",
     "open_corpus": "elmore.corpus.corpus",
     "open_index": "elmore.explore.use_index",
+    "plan_files": "elmore.embed.many_files.job",
     "predict": "elmore.api",
     "prepare": "elmore.api",
     "pretrain": "elmore.api",

@@ -50,7 +50,8 @@ WEIGHTS_IN_MEMORY = (Precision.F32, Precision.BF16, Precision.INT8)
 WEIGHTS_ON_DISK = (Precision.F32, Precision.F16, Precision.BF16)
 SOFTMAX_ON_DISK = (*WEIGHTS_ON_DISK, Precision.INT8)
 TRAINING = (Precision.F32, Precision.BF16)  # of products; weights are kept in f32
-VECTORS = (Precision.F32, Precision.F16)  # in vector files and stored layers
+VECTORS = (Precision.F32, Precision.F16)  # in stored layers
+VECTORS_IN_FILES = (*VECTORS, Precision.INT8)
 
 # Names that earlier versions used, or that other libraries use.
 OTHER_SPELLINGS = {

@@ -93,7 +93,7 @@ def test_earlier_spellings_of_number_formats_work_with_a_note(folder, elmore_com
     assert result.status == 0
     assert result.err.startswith("note: float16 is now spelled f16\n")
     assert read_header("v.npz").dtype == "float16"
-    for options in (("--dtype", "int8"), ("--precision", "f16"), ("--dtype", "many")):
+    for options in (("--dtype", "bf16"), ("--precision", "f16"), ("--dtype", "many")):
         result = elmore_command(*command, *options)
         assert result.status == 2
         assert f"'{options[1]}' is not one of f32, " in result.err

@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 
 import elmore
+from elmore.embed.vector_file import SentenceVectors, VectorHeader, read_vectors, write_vector_file
 from elmore.errors import MissingExtraError
 from tests.tiny import TRAINED_MODEL
 
-pytest.importorskip("pyarrow", reason="needs elmore[parquet]")
+pyarrow = pytest.importorskip("pyarrow", reason="needs elmore[parquet]")
 
 SENTENCES = [["A", "bank", "."], [], ["back\\slash", "\t", "", "\ud83d", "中国"], ["bank"]]
 TOKENS = ["A", "bank", ".", "back\\slash", "\t", "", "\\ud83d", "中国", "bank"]
@@ -111,3 +112,36 @@ def test_a_missing_library_names_its_extra(embedder, tmp_path, monkeypatch, name
     monkeypatch.setattr(read, "to_arrow", refuse)
     with pytest.raises(MissingExtraError, match=rf"elmore\[{name}\]"):
         getattr(read, f"to_{name}")()
+
+
+def test_int8_vectors_are_off_by_half_a_step(tmp_path):
+    random = np.random.default_rng(0)
+    vectors = (random.normal(size=(3, 5, 8)) * [[[0.01]], [[1]], [[100]]]).astype(np.float32)
+    vectors[0, 2] = 0
+    header = VectorHeader(
+        model="", model_hash="", state="reset", layers="all", dtype="int8", num_layers=3,
+        vector_dim=8,
+    )  # fmt: skip
+    sentence = SentenceVectors(tokens=list("abcde"), vectors=vectors, line=1)
+    write_vector_file(tmp_path / "v.parquet", [sentence], header=header)
+    (found,) = read_vectors(tmp_path / "v.parquet")
+    steps = np.abs(vectors).max(axis=-1, keepdims=True) / 127
+    assert found.vectors.dtype == np.float32
+    assert (np.abs(found.vectors - vectors) <= steps * 0.501).all()
+    table = read_vectors(tmp_path / "v.parquet").to_arrow()
+    assert table["layer_2"].type == pyarrow.list_(pyarrow.float32(), 8)
+
+
+def test_int8_vectors_need_a_byte_per_number(tmp_path):
+    vectors = np.random.default_rng(0).normal(size=(5000, 64)).astype(np.float32)
+    sizes = {}
+    for dtype in ("float32", "float16", "int8"):
+        header = VectorHeader(
+            model="", model_hash="", state="reset", layers="top", dtype=dtype, num_layers=None,
+            vector_dim=64,
+        )  # fmt: skip
+        sentence = SentenceVectors(tokens=["a"] * 5000, vectors=vectors, line=1)
+        write_vector_file(tmp_path / "v.parquet", [sentence], header=header)
+        sizes[dtype] = (tmp_path / "v.parquet").stat().st_size / 5000
+    assert sizes["float32"] - sizes["float16"] == pytest.approx(128, abs=2)
+    assert sizes["float32"] - sizes["int8"] == pytest.approx(192 - 4, abs=4)  # 4: the scale

@@ -6,8 +6,8 @@ import pytest
 
 from elmore.corpus.prepare import prepare_corpus
 from elmore.corpus.settings import PrepareSettings
-from elmore.corpus.text_chunks import find_cut
 from elmore.errors import DataError
+from elmore.text.excerpts import find_cut
 from elmore.text.files import TextForm, guess_form, read_sentences, read_text
 from elmore.text.language import Language
 

@@ -15,6 +15,7 @@ from elmore.cli.export import export
 from elmore.cli.export_words import export_words
 from elmore.cli.finetune import finetune
 from elmore.cli.fit import fit
+from elmore.cli.fit_projection import fit_projection
 from elmore.cli.index import index
 from elmore.cli.info import info
 from elmore.cli.neighbors import neighbors
@@ -36,6 +37,7 @@ app = typer.Typer(
     help="ELMo, and more: word vectors in context, from any published ELMo model or your own.",
 )
 app.command()(embed)
+app.command()(fit_projection)
 app.command()(convert)
 app.command()(export)
 app.command()(info)

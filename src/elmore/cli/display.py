@@ -20,6 +20,7 @@ from elmore.jobs.stopping import StoppedError, resume_hint
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from elmore.cluster.progress import FilesProgress
     from elmore.corpus.progress import PrepareProgress
 
 # A log file, as under nohup, cannot be overwritten, so progress is printed no more often than this.
@@ -155,6 +156,29 @@ def show_prepare() -> Iterator[Callable[["PrepareProgress"], None]]:
                 completed=done.num_done,
                 tokens=done.num_tokens,
             )
+
+        yield move
+
+
+@contextmanager
+def show_files() -> Iterator[Callable[["FilesProgress"], None]]:
+    """Show how much of many files is embedded, over all workers; as lines without a terminal."""
+    lines = LogLines()
+    lines.start_clock()
+    started = time.monotonic()
+    with show_tokens("embedding") as bar:
+
+        def move(done: "FilesProgress") -> None:
+            parts = f"{done.done_shards:,} of {done.num_shards:,} parts"
+            bar.set_speed(done.num_tokens, read=parts)
+            bar.update(completed=done.done_bytes, total=done.num_bytes, tokens=done.num_tokens)
+            if lines.is_log and lines.is_due():
+                elapsed = time.monotonic() - started
+                left = elapsed * (done.num_bytes - done.done_bytes) / max(done.done_bytes, 1)
+                lines.print(
+                    f"{parts}, {done.num_tokens:,} tokens, {done.num_tokens / elapsed:,.0f} "
+                    f"tokens/s, {left / 60:,.0f} min left"
+                )
 
         yield move
 

@@ -1,6 +1,7 @@
-"""`elmore embed`: sentences in, a vector file out."""
+"""`elmore embed`: sentences in, a vector file out; or many files in, a folder of them out."""
 
 import json
+import os
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -12,7 +13,10 @@ import typer
 
 from elmore.cli import options
 from elmore.cli.display import EmbedProgress, report_interrupt
-from elmore.config import VECTORS, StatePolicy
+from elmore.cli.embed_folder import embed_folder, is_folder_wanted
+from elmore.config import VECTORS_IN_FILES, StatePolicy
+from elmore.embed.unit import Unit
+from elmore.text.files import TextForm
 from elmore.text.language import Language
 from elmore.text.line_sentences import NumberedSentence
 
@@ -21,11 +25,22 @@ if TYPE_CHECKING:
 
 
 def embed(
-    text: options.Text,
+    text: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="Text file, possibly compressed (.gz, .xz, .bz2, .zst), or - for standard input. "
+            "If --out is a folder: any number of files, patterns, folders and URLs (s3://, ...).",
+        ),
+    ] = None,
     model: options.Model = None,
     out: Annotated[
-        Path | None,
-        options.make_out_option("Vector file: .h5, .parquet or .npz. Default: print JSON lines."),
+        str | None,
+        typer.Option(
+            "--out",
+            "-o",
+            help="Vector file: .h5, .parquet or .npz. Or a folder or URL of a folder, for a part "
+            "per shard of many files. Default: print JSON lines.",
+        ),
     ] = None,
     layers: options.Layers = "average",
     state: options.State = StatePolicy.RESET,
@@ -36,18 +51,74 @@ def embed(
         str,
         options.make_precision_option(
             "--dtype",
-            allowed=VECTORS,
-            help="Format of the numbers in the file. f16 needs half the space.",
+            allowed=VECTORS_IN_FILES,
+            help="Format of the numbers in the file. f16 needs half the space, int8 (with a scale "
+            "per vector, in .parquet files) a quarter.",
         ),
     ] = "f32",
     pool: Annotated[
         str | None,
         typer.Option(help="One vector per sentence, over its tokens: mean, max or last."),
     ] = None,
+    per: Annotated[Unit, typer.Option(help="What --pool makes one vector of.")] = Unit.SENTENCE,
+    words: Annotated[
+        Path | None,
+        typer.Option(help="Keep only the vectors of the words in this file, one per line."),
+    ] = None,
+    dim: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Project vectors to this many dimensions, by a PCA that elmore fit-projection "
+            "has stored with the model.",
+        ),
+    ] = None,
     compress: Annotated[
         bool, typer.Option("--compress", help="Compress the file; saves a tenth to a quarter.")
     ] = False,
     restart: options.Restart = False,
+    engine: Annotated[
+        str | None,
+        typer.Option(help="For a folder: local (processes on this machine, the default) or ray."),
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="For a folder: processes. Default: one per core.")
+    ] = None,
+    threads: Annotated[
+        int | None, typer.Option(min=1, help="For a folder: threads per worker. Default: 1.")
+    ] = None,
+    file_format: Annotated[
+        str | None,
+        typer.Option("--format", help="For a folder: parquet (the default), h5 or npz."),
+    ] = None,
+    files_from: Annotated[
+        Path | None,
+        typer.Option(help="For a folder: a file that lists texts, one per line."),
+    ] = None,
+    shard_bytes: Annotated[
+        int | None,
+        typer.Option(min=1, help="For a folder: bytes of text per part. Default: 4194304."),
+    ] = None,
+    shard: Annotated[
+        str | None,
+        typer.Option(
+            help="For a folder: embed only share i of n (i/n) of the parts, as one of n jobs of "
+            "a cluster."
+        ),
+    ] = None,
+    address: Annotated[
+        str | None, typer.Option(help="For --engine ray: the address of a Ray cluster.")
+    ] = None,
+    plan: Annotated[
+        bool, typer.Option("--plan", help="For a folder: only divide the texts into parts.")
+    ] = False,
+    kernel: Annotated[
+        str | None,
+        typer.Option(
+            help="Kernel to compute with: avx512, avx2 or torch. Machines with different CPUs give "
+            "the same bits only with the same kernel. Default: the fastest."
+        ),
+    ] = None,
     options_path: options.Options = None,
     token_embeddings: options.TokenEmbeddings = None,
     vocabulary: options.Vocabulary = None,
@@ -72,47 +143,123 @@ def embed(
         elmore embed proteins.fasta --model seqvec/ --layers sum --pool mean --out proteins.h5
 
         echo "The bank of the river." | elmore embed - > vectors.jsonl
+
+        elmore embed 'texts/*.txt.gz' --pool mean --out vectors/
     """
+    if kernel is not None:
+        os.environ["ELMORE_KERNEL"] = kernel
+    for_folder = {
+        "--engine": engine,
+        "--workers": workers,
+        "--threads": threads,
+        "--format": file_format,
+        "--files-from": files_from,
+        "--shard-bytes": shard_bytes,
+        "--shard": shard,
+        "--address": address,
+        "--plan": plan or None,
+    }
+    given = [name for name, value in for_folder.items() if value is not None]
+    settings: dict[str, Any] = {
+        "options": options_path,
+        "token_embeddings": token_embeddings,
+        "vocabulary": vocabulary,
+        "state": state,
+        "language": language,
+        "device": device,
+        "precision": precision,
+        "tokens_per_batch": tokens_per_batch,
+        "max_sentence_tokens": max_sentence_tokens,
+    }
+    less = {"pool": pool, "per": per, "words": words, "dim": dim}
+    if is_folder_wanted(text or [], out, given):
+        assert out is not None
+        embed_folder(
+            text or [],
+            out,
+            model=model,
+            model_settings=settings,
+            form=options.choose_form(form, tokenized=tokenized),
+            layers=layers,
+            dtype=dtype,
+            compress=compress,
+            restart=restart,
+            engine=engine or "local",
+            workers=workers,
+            threads=threads or 1,
+            file_format=file_format or "parquet",
+            files_from=files_from,
+            shard_bytes=shard_bytes,
+            share=shard,
+            address=address,
+            only_plans=plan,
+            kernel=kernel,
+            as_json=as_json,
+            **less,
+        )
+        return
+    if not text:
+        raise typer.BadParameter("give a text file, or - for standard input")
+    _embed_one(
+        text[0],
+        None if out is None else options.check_out(Path(out)),
+        model=model,
+        layers=layers,
+        settings=settings,
+        tokenized=tokenized,
+        form=form,
+        less=less,
+        as_json=as_json,
+        dtype=dtype,
+        compress=compress,
+        restart=restart,
+    )
+
+
+def _embed_one(
+    text: str,
+    out: Path | None,
+    *,
+    model: str | None,
+    layers: str,
+    settings: dict[str, Any],
+    tokenized: bool,
+    form: TextForm | None,
+    less: dict[str, Any],
+    as_json: bool,
+    **file_settings: Any,
+) -> None:
+    """Embed one text into a vector file, or print its vectors."""
     progress = EmbedProgress(text)
+    # Pooling per document needs the ends of documents.
+    reads_documents = less["pool"] is not None and less["per"] is Unit.DOCUMENT
     sentences = options.open_text(
         text,
         tokenized=tokenized,
         form=form,
-        language=language,
-        state=state,
+        language=settings["language"],
+        state=StatePolicy.DOCUMENT if reads_documents else settings["state"],
         on_bytes=progress.set_bytes,
     )
-    embedder = options.load_embedder(
-        model,
-        options=options_path,
-        token_embeddings=token_embeddings,
-        vocabulary=vocabulary,
-        state=state,
-        language=language,
-        device=device,
-        precision=precision,
-        tokens_per_batch=tokens_per_batch,
-        max_sentence_tokens=max_sentence_tokens,
-    )
+    embedder = options.load_embedder(model, **settings)
     options.check_layers(layers, num_layers=embedder.num_layers)
     if out is None:
-        if pool is not None:
-            raise typer.BadParameter("--pool writes a vector file; give --out")
+        chosen = [f"--{name}" for name in ("pool", "words", "dim") if less[name] is not None]
+        if chosen:
+            raise typer.BadParameter(f"{chosen[0]} writes a vector file; give --out")
         _print_vectors(embedder, sentences, layers)
         return
     from elmore.embed.job import embed_to_file  # noqa: PLC0415  brings torch
 
-    with report_interrupt(restart=restart), progress.shown():
+    with report_interrupt(restart=file_settings["restart"]), progress.shown():
         report = embed_to_file(
             embedder,
             sentences,
             out,
             layers=layers,
-            dtype=dtype,
-            compress=compress,
-            pool=pool,
-            restart=restart,
             on_progress=progress.set_done,
+            **less,
+            **file_settings,
         )
     if as_json:
         print(json.dumps(asdict(report)))

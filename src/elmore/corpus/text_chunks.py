@@ -6,7 +6,6 @@ files share a chunk, so that not every file becomes a shard.
 """
 
 import os
-import re
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -18,14 +17,9 @@ from typing import Any, BinaryIO
 
 from elmore.errors import ConfigError
 from elmore.text import files
-from elmore.text.files import Excerpt, TextForm, find_name, guess_form, open_text, read_bytes
+from elmore.text.excerpts import cut_text
+from elmore.text.files import Excerpt, TextForm, find_name, guess_form, open_text
 from elmore.text.language import Language
-from elmore.text.sentences import split_sentences
-
-# In a line too long for a chunk, look for the end of a sentence in this many last bytes.
-TAIL_BYTES = 1 << 16
-
-_BLANK_LINE = re.compile(rb"\n\r?\n")
 
 # What a caller may give as a text.
 AnySource = str | os.PathLike[str] | BinaryIO
@@ -147,100 +141,17 @@ def _read_excerpts(
 ) -> Iterator[SourceExcerpt]:
     for source_number, source in enumerate(sources):
         with open_text(source.source) as (file, stream):
-            for excerpt in _cut_stream(stream, source, chunk_bytes=chunk_bytes, language=language):
+            excerpts = cut_text(
+                stream,
+                name=source.name,
+                form=source.form,
+                max_bytes=chunk_bytes,
+                language=language,
+            )
+            for excerpt in excerpts:
                 yield SourceExcerpt(
                     source_number=source_number,
                     form=source.form,
                     excerpt=excerpt,
                     position=file.tell() if file.seekable() else 0,
                 )
-
-
-def _cut_stream(
-    stream: BinaryIO, source: Source, *, chunk_bytes: int, language: Language
-) -> Iterator[Excerpt]:
-    name = source.name
-    rest = b""
-    line_number = 1
-    starts_file, continues_line = True, False
-    line_bytes = 0  # of the first line, with what earlier excerpts have of it
-    while True:
-        data = rest + _read_fully(stream, chunk_bytes - len(rest), name=name)
-        is_end = len(data) < chunk_bytes
-        cut = len(data) if is_end else find_cut(data, form=source.form, language=language)
-        data, rest = data[:cut], data[cut:]
-        line_bytes += data.find(b"\n") if b"\n" in data else len(data)
-        if source.form in files.WHOLE_LINES and line_bytes > files.MAX_LINE_BYTES:
-            raise files.make_long_line_error(name, line_number)
-        if data:
-            yield Excerpt(
-                data=data,
-                name=name,
-                first_line=line_number,
-                starts_file=starts_file,
-                continues_line=continues_line,
-            )
-        if is_end:
-            return
-        line_number += data.count(b"\n")
-        starts_file, continues_line = False, not data.endswith(b"\n")
-        line_bytes = line_bytes if continues_line else 0
-
-
-def _read_fully(stream: BinaryIO, num_bytes: int, *, name: str) -> bytes:
-    """Read `num_bytes`, in several reads if needed: a pipe may return less than requested."""
-    parts = []
-    while num_bytes and (part := read_bytes(stream, num_bytes, name=name)):
-        parts.append(part)
-        num_bytes -= len(part)
-    return b"".join(parts)
-
-
-def find_cut(data: bytes, *, form: TextForm, language: Language) -> int:
-    """Return where to cut `data`: at the last position that is not inside a sentence."""
-    if form in files.FASTA_FORMS and (record := data.rfind(b"\n>") + 1):
-        return record
-    if form in (TextForm.WRAPPED, TextForm.CONLLU):
-        blank_line = _find_last(_BLANK_LINE, data)
-        if blank_line:
-            return blank_line
-    line_end = data.rfind(b"\n") + 1
-    if line_end and form is not TextForm.WRAPPED:
-        return line_end
-    if form is TextForm.TOKENIZED:
-        separator = b"\t" if b"\t" in data else b" "
-        return data.rfind(separator) + 1 or _find_character(data)
-    return _find_sentence(data, language=language)
-
-
-def _find_last(pattern: re.Pattern[bytes], data: bytes) -> int:
-    """Return the end of the last match, or 0; the tail of `data` is searched first."""
-    for start in (max(len(data) - TAIL_BYTES, 0), 0):
-        ends = [match.end() for match in pattern.finditer(data, start)]
-        if ends:
-            return ends[-1]
-    return 0
-
-
-def _find_sentence(data: bytes, *, language: Language) -> int:
-    """Return the start of the last sentence of a very long line, or of its last token."""
-    # Invalid bytes must survive the round trip, so that lengths stay the same.
-    text = data[-TAIL_BYTES:].decode("utf-8", "surrogateescape").replace("\n", " ")
-    stripped = text.rstrip()
-    sentences = split_sentences(text, language=language)
-    if len(sentences) > 1:
-        start = len(stripped) - len(sentences[-1])
-    else:
-        tokens = stripped.rsplit(maxsplit=1)
-        start = len(stripped) - len(tokens[1]) if len(tokens) > 1 else 0
-    if start == 0:
-        return _find_character(data)
-    return len(data) - len(text[start:].encode("utf-8", "surrogateescape"))
-
-
-def _find_character(data: bytes) -> int:
-    """Return the start of the last character, so that none is cut in two."""
-    for position in range(len(data) - 1, max(len(data) - 5, 0), -1):
-        if data[position] & 0xC0 != 0x80:
-            return position
-    return len(data)

@@ -61,18 +61,24 @@ class ChunkFolder:
         self,
         sentences: Sequence[SentenceVectors],
         *,
+        read: Sequence[Sequence[str]] | None = None,
         state: Mapping[str, NDArray[Any]] | None = None,
     ) -> None:
-        """Store the next sentences, and the state after them, as one chunk: all or nothing."""
-        if not sentences:
+        """Store the next sentences, and the state after them, as one chunk: all or nothing.
+
+        `read` is the tokens of the sentences in the text, if others are stored.
+        """
+        tokens_read = [sentence.tokens for sentence in sentences] if read is None else read
+        if not tokens_read:
             return
         digest = self.digest
-        for sentence in sentences:
-            digest = digest_tokens(digest, sentence.tokens)
-        num_sentences = self.num_sentences + len(sentences)
+        for tokens in tokens_read:
+            digest = digest_tokens(digest, tokens)
+        num_sentences = self.num_sentences + len(tokens_read)
         path = self.folder / _chunk_name(len(self._chunk_paths))
         summary = {
-            "num_sentences": num_sentences,  # up to and with this chunk, like the digest
+            # Read up to and with this chunk, like the digest.
+            "num_sentences": num_sentences,
             "digest": digest,
             "state": None if state is None else list(state),
         }
@@ -195,7 +201,7 @@ def _write_chunk(
     summary: Mapping[str, Any],
     state: Mapping[str, NDArray[Any]],
 ) -> None:
-    arrays = [sentence.vectors for sentence in sentences]
+    arrays = [sentence.vectors for sentence in sentences] or [np.empty((0, 0), np.float32)]
     assert len({array.dtype for array in arrays}) == 1, "joining would change the bits"
     lines = "".join(f"{join_escaped(sentence.tokens)}\n" for sentence in sentences)
     members: dict[str, Any] = {

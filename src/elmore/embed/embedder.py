@@ -52,6 +52,7 @@ from elmore.weights.similarity_file import (
 from elmore.weights.softmax_file import has_softmax
 
 if TYPE_CHECKING:
+    from elmore.embed.arrow_embedder import ArrowEmbedder
     from elmore.lm.language_model import LanguageModel
     from elmore.lm.scoring import GapFilling
 
@@ -245,6 +246,26 @@ class Embedder(metaclass=ExplainsNames):
         """Whether it uses its own packed copy of the model's weights."""
         return self._bilm is not self.model.bilm
 
+    def find_model_folder(self) -> Path | None:
+        """Return the folder of elmore that the model was loaded from; None for any other model."""
+        if self._source is None or self._source.is_default or self._source.hub_id is not None:
+            return None
+        folder = self._source.find()
+        return folder if (folder / "model.safetensors").exists() else None
+
+    def find_model_file(self, name: str) -> Path | None:
+        """Return a file that is stored with the model, if there is one of this name."""
+        if self._source is None:
+            return None
+        if self._source.hub_id is not None:
+            fetch(self._source.hub_id, [name], **self._source.hub_options)
+        folder = find_default() if self._source.is_default else self._source.find()
+        return folder / name if (folder / name).is_file() else None
+
+    def read_model_again(self) -> ElmoModel:
+        """Return the model with its weights, which a loaded embedder does not keep."""
+        return self.model if self._source is None else self._source.read_again()
+
     def initial_state(self, num_sentences: int) -> BiLMState:
         """Return the state that sentences start from."""
         return self._engine.initial_state(num_sentences)
@@ -431,6 +452,19 @@ class Embedder(metaclass=ExplainsNames):
                 check_width(found, num_numbers=num_kept * self.vector_dim, folder=folder)
                 self._similarity = found
         return self._similarity
+
+    def to_features(self, column: str = "text", **how: Any) -> "ArrowEmbedder":
+        """Return a function that adds vectors to batches of a table, such as those of datasets.
+
+        The arguments are those of `elmore.ArrowEmbedder`.
+
+        ```python
+        dataset = dataset.map(embedder.to_features("text", pool="mean"), batched=True)
+        ```
+        """
+        from elmore.embed.arrow_embedder import ArrowEmbedder  # noqa: PLC0415  imports this module
+
+        return ArrowEmbedder(self, column=column, **how)
 
     @overload
     def tokenize(self, text: str) -> list[str]: ...

@@ -11,7 +11,8 @@ from typing import Any, BinaryIO
 
 import h5py
 
-from elmore.embed.token_escapes import escape_token, join_escaped, split_escaped, unescape_token
+from elmore.embed.optional_columns import OPTIONAL, read_optional, write_optional
+from elmore.embed.token_escapes import join_escaped, split_escaped
 from elmore.embed.vector_file import SentenceVectors, VectorHeader, name_array
 from elmore.errors import DataError
 
@@ -29,15 +30,17 @@ def write(
         file.attrs["elmore"] = header.to_json()
         texts = _Column(file, "sentences", dtype=h5py.string_dtype())
         lines = _Column(file, "line", dtype="int64")
-        keys: _Column | None = None
+        others: dict[str, _Column] = {}  # that not every file has
         for number, sentence in enumerate(sentences):
             # HDF5 cannot divide an empty dataset into chunks, and only chunks are compressed.
             is_compressed = compress and sentence.vectors.size > 0
             options = {"compression": "gzip", "compression_opts": 4, "shuffle": True}
             name = str(number)
+            for column, text in write_optional(sentence).items():
+                if column not in others:
+                    others[column] = _Column(file, column, dtype=h5py.string_dtype())
+                others[column].append(text)
             if sentence.key is not None:
-                keys = keys or _Column(file, "key", dtype=h5py.string_dtype())
-                keys.append(escape_token(sentence.key))
                 name = name_array(sentence.key)
             file.create_dataset(name, data=sentence.vectors, **(options if is_compressed else {}))
             watched.check()
@@ -46,9 +49,9 @@ def write(
             lines.append(sentence.line or 0)
         texts.finish()
         lines.finish()
-        if keys is not None:
-            keys.finish()
-        elif index.is_complete:  # which has numbers
+        for other in others.values():
+            other.finish()
+        if "key" not in others and index.is_complete:  # which has numbers
             file.create_dataset(
                 "sentence_to_index", data=[index.to_json()], dtype=h5py.string_dtype()
             )
@@ -172,19 +175,26 @@ class _Column:
 def _read_own(file: Any) -> Iterator[SentenceVectors]:
     sentences = file["sentences"]
     # A sentence that is called "key" would be an array of floats.
-    has_keys = "key" in file and h5py.check_string_dtype(file["key"].dtype) is not None
+    others = [
+        name
+        for name in OPTIONAL
+        if name in file and h5py.check_string_dtype(file[name].dtype) is not None
+    ]
     for start in range(0, len(sentences), SENTENCES_PER_BLOCK):
         block = slice(start, start + SENTENCES_PER_BLOCK)
         texts = sentences[block]
         lines = file["line"][block] if "line" in file else [0] * len(texts)
-        keys = [unescape_token(key.decode()) for key in file["key"][block]] if has_keys else None
+        columns = {name: file[name][block] for name in others}
         for number, (text, line) in enumerate(zip(texts, lines, strict=True), start=start):
-            key = keys[number - start] if keys else None
+            facts = read_optional(
+                {name: column[number - start].decode() for name, column in columns.items()}
+            )
+            key = facts.get("key")
             yield SentenceVectors(
                 tokens=split_escaped(text.decode()),
                 vectors=file[str(number) if key is None else name_array(key)][...],
                 line=int(line) or None,
-                key=key,
+                **facts,
             )
 
 

@@ -1,10 +1,9 @@
 """Embed a corpus into a vector file; after a kill, the same call resumes."""
 
 import time
-from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -15,14 +14,17 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from elmore.arguments import explain_calls
-from elmore.config import VECTORS, Precision, StatePolicy, read_precision
+from elmore.config import VECTORS_IN_FILES, Precision, StatePolicy, read_precision
 from elmore.embed.chunks import ChunkFolder, digest_tokens
 from elmore.embed.embedder import Embedder, load
 from elmore.embed.layer_choice import Layers
 from elmore.embed.other_names import OTHER_ARGUMENTS
-from elmore.embed.pooling import Pool, pool_tokens
+from elmore.embed.output_choice import OutputChoice, Reducer, read_output_choice
+from elmore.embed.pooling import Pool
 from elmore.embed.progress import show_progress
-from elmore.embed.record_keys import RecordKeys
+from elmore.embed.projection import find_projection
+from elmore.embed.sentence_notes import SentenceNotes
+from elmore.embed.unit import Unit
 from elmore.embed.vector_file import (
     DTYPES,
     SentenceVectors,
@@ -30,13 +32,10 @@ from elmore.embed.vector_file import (
     check_vector_path,
     write_vector_file,
 )
-from elmore.errors import DataError
+from elmore.errors import ConfigError, DataError
 from elmore.model.state import BiLMState
-from elmore.settings import read_choice
 from elmore.text.files import TextForm
-from elmore.text.inputs import GivenSentence, open_input, parse_given
-from elmore.text.language import Language
-from elmore.text.line_sentences import NumberedSentence
+from elmore.text.inputs import GivenSentence, open_input
 
 # What a kill can cost: the work of this many bytes or seconds, whichever comes first.
 CHUNK_BYTES = 32 << 20
@@ -72,6 +71,9 @@ def embed_to_file(
     dtype: Precision | str = Precision.F32,
     compress: bool = False,
     pool: Pool | str | None = None,
+    per: Unit | str = Unit.SENTENCE,
+    words: str | Path | Iterable[str] | None = None,
+    dim: int | None = None,
     restart: bool = False,
     progress: bool = False,
     on_progress: Callable[[int, int], None] | None = None,
@@ -83,8 +85,11 @@ def embed_to_file(
     "fasta": docs/reference/text.md), or sentences as `embed` takes them. The vector file records
     the line that each sentence starts on, or its position in the list, from 1.
 
-    `dtype` is the format of the numbers, "f32" or "f16". With `pool` ("mean", "max" or "last"), a
-    sentence has one vector, and its only token is the whole sentence.
+    `dtype` is the format of the numbers: "f32", "f16" or, in .parquet files, "int8" with a scale
+    per vector. With `pool` ("mean", "max" or "last"), a sentence has one vector, and its only token
+    is the whole sentence; with `per="document"`, so has a document. `words` (a list, or the path of
+    a file with one per line) keeps the vectors of these words only. `dim` projects vectors to fewer
+    dimensions; `fit_projection` makes a model that can do that.
 
     If the call is interrupted, repeat it to resume: finished parts wait in `<out>.partial/`.
     `restart` deletes them. `progress` shows a progress bar; `on_progress` is called with the
@@ -96,20 +101,19 @@ def embed_to_file(
     ```
     """
     out = Path(out)
-    check_vector_path(out)
+    check_vector_path(out, dtype=DTYPES[read_precision("dtype", dtype, VECTORS_IN_FILES)])
     if not isinstance(embedder, Embedder):
         embedder = load(embedder)
-    # Not in the chunks: a resumed job reads its input again, so it finds the lines again.
-    lines, keys = array("q"), RecordKeys(state=embedder.state)
-    how = None if pool is None else Pool(read_choice("pool", pool, Pool))
+    choice = choose_output(embedder, layers=layers, pool=pool, per=per, words=words, dim=dim)
+    notes = SentenceNotes(choice, state=embedder.state)
     given = open_input(
         sentences,
         form=form,
         language=embedder.language,
-        keeps_document_ends=embedder.state is StatePolicy.DOCUMENT,
+        keeps_document_ends=embedder.state is StatePolicy.DOCUMENT or choice.pools_documents,
     )
-    parsed = _parse(given, embedder.language, lines=lines, keys=keys)
-    header = describe_vectors(embedder, layers=layers, dtype=dtype, pool=how)
+    parsed = notes.read(given, language=embedder.language)
+    header = describe_vectors(embedder, layers=layers, dtype=dtype, choice=choice)
     parts = out.with_name(f"{out.name}.partial")
     started = time.monotonic()
     counter = _Counter(on_progress)
@@ -119,30 +123,36 @@ def embed_to_file(
         show_progress(None, is_shown=progress) as advance,
     ):
         num_resumed = chunks.num_sentences
-        rest = _skip_done(parsed, chunks, counter, pool=how)
+        rest = _skip_done(parsed, chunks, counter)
         advance(num_resumed)
         windows = embedder.windows(
             rest, layers=layers, state=_to_state(chunks.state, embedder), num_before=num_resumed
         )
+        reducer = Reducer(choice)
         pending: list[SentenceVectors] = []
+        read: list[list[str]] = []  # whose entries are in `pending`
+        unfinished: list[list[str]] = []  # of a document that is pooled
         num_bytes, last_added = 0, time.monotonic()
         state: BiLMState | None = None
         for window in windows:
-            state = window.state
+            # After a document, the state is the initial one.
+            state = None if choice.pools_documents else window.state
             for tokens, found in zip(window.sentences, window.vectors, strict=True):
-                vectors = found if how is None else pool_tokens(found, how)
-                pending.append(SentenceVectors(tokens=_list(tokens, pool=how), vectors=vectors))
-                num_bytes += vectors.nbytes
+                entries = reducer.reduce(tokens, found)
+                pending += entries
+                num_bytes += sum(entry.vectors.nbytes for entry in entries)
+                unfinished.append(list(tokens))
+                if not (choice.pools_documents and tokens):
+                    read += unfinished
+                    unfinished = []
                 counter.count(len(tokens))
             advance(len(window.vectors))
             if num_bytes >= CHUNK_BYTES or time.monotonic() - last_added >= CHUNK_SECONDS:
-                chunks.add(pending, state=_from_state(state))
-                pending, num_bytes, last_added = [], 0, time.monotonic()
-        chunks.add(pending, state=_from_state(state))
-        numbered = (
-            replace(sentence, line=line, key=keys.find(number))
-            for number, (sentence, line) in enumerate(zip(chunks, lines, strict=True))
-        )
+                chunks.add(pending, read=read, state=_from_state(state))
+                pending, read, num_bytes, last_added = [], [], 0, time.monotonic()
+        pending += reducer.finish()
+        chunks.add(pending, read=read + unfinished, state=_from_state(state))
+        numbered = notes.attach(chunks)
         write_vector_file(out, numbered, header=header, compress=compress)
         chunks.remove()
     return JobReport(
@@ -161,24 +171,24 @@ def embed_to_file(
     )
 
 
-def _parse(
-    sentences: Iterable[GivenSentence],
-    language: Language,
+def choose_output(
+    embedder: Embedder,
     *,
-    lines: "array[int]",
-    keys: RecordKeys,
-) -> Iterator[list[str]]:
-    """Yield the tokens of each sentence, and append its line to `lines` and its id to `keys`."""
-    for position, sentence in enumerate(sentences, start=1):
-        lines.append(sentence.line if isinstance(sentence, NumberedSentence) else position)
-        if isinstance(sentence, NumberedSentence) and sentence.key is not None:
-            keys.add(sentence.key, line=sentence.line)
-        yield parse_given(sentence, language=language)
-
-
-def _list(tokens: Sequence[str], *, pool: Pool | None) -> list[str]:
-    """Return the tokens to store; a pooled sentence is one token."""
-    return list(tokens) if pool is None else [" ".join(tokens)]
+    layers: Layers | None,
+    pool: Pool | str | None,
+    per: Unit | str,
+    words: str | Path | Iterable[str] | None,
+    dim: int | None,
+) -> OutputChoice:
+    """Check what to keep, and find the projection of the model."""
+    projection = None if dim is None else find_projection(embedder, layers=layers, dim=dim)
+    choice = read_output_choice(pool=pool, per=per, words=words, projection=projection)
+    if choice.pools_documents and embedder.state is StatePolicy.STREAM:
+        raise ConfigError(
+            "under state policy stream a text has no documents; pool per sentence, or use the "
+            "policy document"
+        )
+    return choice
 
 
 def describe_vectors(
@@ -186,21 +196,26 @@ def describe_vectors(
     *,
     layers: Layers | None,
     dtype: Precision | str = Precision.F32,
-    pool: Pool | None = None,
+    choice: OutputChoice | None = None,
 ) -> VectorHeader:
     """Return what a vector file says of how it was made."""
-    choice = embedder.choose_layers(layers)
+    kept = OutputChoice() if choice is None else choice
+    chosen = embedder.choose_layers(layers)
+    projection = kept.projection
     return VectorHeader(
         model=embedder.model.config.about.name,
         model_hash=embedder.model.fingerprint(),
         state=str(embedder.state),
-        layers=str(choice),
-        dtype=DTYPES[read_precision("dtype", dtype, VECTORS)],
-        num_layers=choice.num_kept,
-        vector_dim=embedder.vector_dim,
+        layers=str(chosen),
+        dtype=DTYPES[read_precision("dtype", dtype, VECTORS_IN_FILES)],
+        num_layers=chosen.num_kept,
+        vector_dim=embedder.vector_dim if projection is None else projection.dim,
         precision=str(embedder.precision),
         kernel=embedder.kernel,
-        pool=None if pool is None else str(pool),
+        pool=None if kept.pool is None else str(kept.pool),
+        per=str(kept.per) if kept.pools_documents else None,
+        words=kept.words_hash,
+        projection=None if projection is None else projection.fingerprint,
     )
 
 
@@ -232,16 +247,12 @@ class _Counter:
 
 
 def _skip_done(
-    sentences: Iterator[list[str]],
-    chunks: ChunkFolder,
-    counter: _Counter,
-    *,
-    pool: Pool | None,
+    sentences: Iterator[list[str]], chunks: ChunkFolder, counter: _Counter
 ) -> Iterator[list[str]]:
     """Pass over the sentences that an earlier run has done, if they are still the same ones."""
     digest = ""
     for tokens in islice(sentences, chunks.num_sentences):
-        digest = digest_tokens(digest, _list(tokens, pool=pool))
+        digest = digest_tokens(digest, tokens)
         counter.skip(len(tokens))
     if digest != chunks.digest:
         raise DataError(

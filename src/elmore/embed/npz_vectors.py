@@ -5,7 +5,8 @@ import shutil
 import tempfile
 import zipfile
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from itertools import repeat
 from pathlib import Path
 from typing import IO, Any
 
@@ -13,7 +14,8 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from elmore.embed.token_escapes import escape_token, join_escaped, split_escaped, unescape_token
+from elmore.embed.optional_columns import OPTIONAL, read_optional, write_optional
+from elmore.embed.token_escapes import join_escaped, split_escaped
 from elmore.embed.vector_file import SentenceVectors, VectorHeader, name_array
 from elmore.errors import DataError
 
@@ -31,37 +33,42 @@ def write(
         # Zip members are written one at a time, so these are buffered until the vectors are in.
         _open_buffer(path.parent) as text,
         _open_buffer(path.parent) as lines,
-        _open_buffer(path.parent) as keys,
+        ExitStack() as stack,
     ):
+        others: dict[str, Any] = {}  # that not every file has
         _write_array(archive, "header", np.array(header.to_json()))
         for number, sentence in enumerate(sentences):
             name = str(number)
             if sentence.key is not None:
                 name = name_array(sentence.key)
-                keys.write(f"{escape_token(sentence.key)}\n".encode())
+            for column, value in write_optional(sentence).items():
+                if column not in others:
+                    others[column] = stack.enter_context(_open_buffer(path.parent))
+                others[column].write(f"{value}\n".encode())
             _write_array(archive, name, sentence.vectors)
             text.write(f"{join_escaped(sentence.tokens)}\n".encode())
             lines.write((sentence.line or 0).to_bytes(LINE_DTYPE.itemsize, "little"))
         # UTF-8 as an array of bytes; an array of strings would pad all to the longest.
         _write_buffer(archive, "sentences", text, dtype=np.dtype("|u1"))
         _write_buffer(archive, "line", lines, dtype=LINE_DTYPE)
-        if keys.tell():
-            _write_buffer(archive, "key", keys, dtype=np.dtype("|u1"))
+        for column, buffer in others.items():
+            _write_buffer(archive, column, buffer, dtype=np.dtype("|u1"))
 
 
 def read(path: Path) -> Iterator[SentenceVectors]:
     """Read the sentences in order."""
     with zipfile.ZipFile(path) as archive:
         _check_ours(path, archive)
-        lines, keys = _read_lines(archive), _read_keys(archive)
+        lines, others = _read_lines(archive), _read_others(archive)
         with _open_values(archive, "sentences") as member:
             for number, text in enumerate(io.TextIOWrapper(member, encoding="utf-8")):
-                key = next(keys)
+                facts = next(others)
+                key = facts.get("key")
                 yield SentenceVectors(
                     tokens=split_escaped(text.removesuffix("\n")),
                     vectors=_read_array(archive, str(number) if key is None else name_array(key)),
                     line=next(lines),
-                    key=key,
+                    **facts,
                 )
 
 
@@ -133,15 +140,18 @@ def _read_lines(archive: zipfile.ZipFile) -> Iterator[int | None]:
         yield None
 
 
-def _read_keys(archive: zipfile.ZipFile) -> Iterator[str | None]:
-    """Yield each record's id; None without end for a file that does not have them."""
-    if "key.npy" in archive.namelist():
-        with _open_values(archive, "key") as member:
-            for text in io.TextIOWrapper(member, encoding="utf-8"):
-                yield unescape_token(text.removesuffix("\n"))
-        raise ValueError("there are fewer keys than sentences")
-    while True:
-        yield None
+def _read_others(archive: zipfile.ZipFile) -> Iterator[dict[str, Any]]:
+    """Yield what the file has of the columns that not every file has."""
+    names = [name for name in OPTIONAL if f"{name}.npy" in archive.namelist()]
+    with ExitStack() as stack:
+        columns = [
+            io.TextIOWrapper(stack.enter_context(_open_values(archive, name)), encoding="utf-8")
+            for name in names
+        ]
+        for texts in zip(*columns, strict=True) if columns else repeat(()):
+            values = (text.removesuffix("\n") for text in texts)
+            yield read_optional(dict(zip(names, values, strict=True)))
+    raise ValueError("there are fewer keys, sources or positions than sentences")
 
 
 def _read_array(archive: zipfile.ZipFile, name: str) -> NDArray[Any]:

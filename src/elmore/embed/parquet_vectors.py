@@ -10,7 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elmore.embed.token_escapes import escape_token, unescape_token
-from elmore.embed.token_rows import TokenRows, make_schema, rows_per_group, vector_columns
+from elmore.embed.token_rows import (
+    TokenRows,
+    make_schema,
+    rows_per_group,
+    scale_columns,
+    text_columns,
+    vector_columns,
+)
 from elmore.embed.vector_file import SentenceVectors, VectorHeader
 from elmore.errors import DataError, MissingExtraError
 
@@ -28,16 +35,18 @@ def write(
     """Write every sentence to a new file at `path`."""
     sentences = iter(sentences)
     first = list(islice(sentences, 1))
-    has_keys = bool(first) and first[0].key is not None
-    schema = make_schema(header, has_keys=has_keys)
+    texts = text_columns(first)
+    schema = make_schema(header, texts=texts)
+    is_rounded = header.dtype == "int8"
     num_sentences = 0
     empty_lines: list[int] = []
     with parquet.ParquetWriter(
         path,
         schema,
         compression="zstd" if compress else "none",
-        # For the components of vectors, dictionaries and statistics only cost time.
-        use_dictionary=["key", "token"] if has_keys else ["token"],
+        # For the components of vectors, dictionaries and statistics only cost time. Except in int8:
+        # without a dictionary, Parquet stores four bytes per number.
+        use_dictionary=[*texts, "token", *(_components(header) if is_rounded else [])],
         write_statistics=["sentence", "line", "position"],
         use_byte_stream_split=_columns_to_split(header) if compress else False,
     ) as writer:
@@ -86,8 +95,11 @@ def read_header(path: Path) -> VectorHeader:
 def _columns_to_split(header: VectorHeader) -> list[str]:
     """Return the columns that compress better with byte stream split encoding."""
     # DuckDB (2.0) can read float32 but not float16 in this encoding; polars can read both.
-    if header.dtype != "float32":
-        return []
+    return _components(header) if header.dtype == "float32" else []
+
+
+def _components(header: VectorHeader) -> list[str]:
+    """Return the columns of the components of vectors, as Parquet names them."""
     return [f"{name}.list.element" for name in vector_columns(header)]
 
 
@@ -109,9 +121,14 @@ def _read_pieces(file: Any, *, header: VectorHeader) -> Iterator[tuple[int, Sent
         tokens = group["token"].to_pylist()
         lines = group["line"].to_numpy() if "line" in group.column_names else [0] * len(tokens)
         keys = group["key"].to_pylist() if "key" in group.column_names else None
+        sources = group["source"].to_pylist() if "source" in group.column_names else None
+        positions = group["position"].to_pylist() if header.words else None
         vectors = np.stack(
             [_from_lists(group[name], header=header) for name in vector_columns(header)]
         )
+        if header.dtype == "int8":
+            scales = np.stack([group[name].to_numpy() for name in scale_columns(header)])
+            vectors = vectors * scales[..., np.newaxis]
         starts = np.flatnonzero(np.diff(numbers, prepend=-1))
         for start, end in zip(starts, [*starts[1:], len(numbers)], strict=True):
             yield (
@@ -121,6 +138,8 @@ def _read_pieces(file: Any, *, header: VectorHeader) -> Iterator[tuple[int, Sent
                     vectors=vectors[:, start:end].reshape(header.vectors_shape(end - start)),
                     line=int(lines[start]) or None,
                     key=unescape_token(keys[start]) if keys else None,
+                    source=unescape_token(sources[start]) if sources else None,
+                    positions=positions[start:end] if positions else None,
                 ),
             )
 
@@ -152,6 +171,8 @@ def _join(first: SentenceVectors, second: SentenceVectors) -> SentenceVectors:
         vectors=np.concatenate([first.vectors, second.vectors], axis=-2),
         line=first.line,
         key=first.key,
+        source=first.source,
+        positions=None if first.positions is None else first.positions + (second.positions or []),
     )
 
 
@@ -166,5 +187,5 @@ def _read_empty_lines(file: Any) -> Iterator[int | None]:
 
 
 def _empty(header: VectorHeader, *, line: int | None) -> SentenceVectors:
-    vectors = np.zeros(header.vectors_shape(0), header.dtype)
+    vectors = np.zeros(header.vectors_shape(0), header.computed_dtype)
     return SentenceVectors(tokens=[], vectors=vectors, line=line)

@@ -5,7 +5,9 @@ from elmore.embed.vector_file import name_array
 from elmore.errors import ConfigError, DataError
 
 # Other arrays in vector files.
-RESERVED = ("sentences", "line", "key", "header", "sentence_to_index", ".", "..")
+RESERVED = (
+    "sentences", "line", "key", "source", "position", "header", "sentence_to_index", ".", "..",
+)  # fmt: skip
 
 
 class RecordKeys:

@@ -1,6 +1,6 @@
 """Tables of Arrow with one row per token: in Parquet files, and for pandas, polars and DuckDB."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice
 from typing import Any
 
@@ -24,7 +24,7 @@ def make_table(sentences: Iterable[SentenceVectors], *, header: VectorHeader) ->
     """Return a table of all tokens; sentences without tokens have no rows."""
     sentences = iter(sentences)
     first = list(islice(sentences, 1))
-    schema = make_schema(header, has_keys=bool(first) and first[0].key is not None)
+    schema = make_schema(header, texts=text_columns(first))
     rows = TokenRows(schema=schema, max_rows=rows_per_group(header), write_text=_write_text)
     tables = [
         table
@@ -49,6 +49,7 @@ class TokenRows:
         self.sentence_numbers: list[int] = []
         self.lines: list[int] = []
         self.keys: list[str] = []
+        self.sources: list[str] = []
         self.positions: list[int] = []
         self.tokens: list[str] = []
         self.vectors: list[NDArray[Any]] = []
@@ -64,7 +65,10 @@ class TokenRows:
             self.lines += [sentence.line or 0] * len(tokens)
             if sentence.key is not None:
                 self.keys += [self.write_text(sentence.key)] * len(tokens)
-            self.positions += range(start, start + len(tokens))
+            if sentence.source is not None:
+                self.sources += [self.write_text(sentence.source)] * len(tokens)
+            positions = sentence.positions or range(len(sentence.tokens))
+            self.positions += positions[piece]
             self.tokens += map(self.write_text, tokens)
             self.vectors.append(sentence.vectors[..., piece, :])
 
@@ -74,24 +78,44 @@ class TokenRows:
             return
         vectors = np.concatenate(self.vectors, axis=-2)  # (rows, D) or (layers, rows, D)
         layers = vectors[np.newaxis] if vectors.ndim == 2 else vectors
-        columns = [self.sentence_numbers, self.lines, self.positions, self.tokens]
-        if self.keys:
-            columns.insert(2, self.keys)
+        texts = [column for column in (self.sources, self.keys) if column]
+        columns = [self.sentence_numbers, self.lines, *texts, self.positions, self.tokens]
+        if any(name.startswith("scale") for name in self.schema.names):
+            scales, layers = quantize(layers)
+            columns += list(scales)
         yield pyarrow.table([*columns, *map(_to_lists, layers)], schema=self.schema)
         self.sentence_numbers, self.lines, self.keys, self.positions = [], [], [], []
-        self.tokens, self.vectors = [], []
+        self.sources, self.tokens, self.vectors = [], [], []
 
 
-def make_schema(header: VectorHeader, *, has_keys: bool) -> Any:
+def quantize(vectors: NDArray[Any]) -> tuple[NDArray[np.float32], NDArray[np.int8]]:
+    """Round (..., D) to whole numbers from -127 to 127 and (...) scales to multiply them with.
+
+    >>> scales, rounded = quantize(np.array([[1.0, -0.5], [0.0, 0.0]], dtype=np.float32))
+    >>> rounded.tolist(), (scales * 127).tolist()
+    ([[127, -64], [0, 0]], [1.0, 0.0])
+    """
+    scales = (np.abs(vectors).max(axis=-1) / np.float32(127)).astype(np.float32)
+    rounded = np.rint(vectors / np.where(scales == 0, np.float32(1), scales)[..., np.newaxis])
+    return scales, rounded.astype(np.int8)
+
+
+def text_columns(first: Sequence[SentenceVectors]) -> list[str]:
+    """Return which columns the first sentence needs besides the usual ones."""
+    return [name for name in ("source", "key") if first and getattr(first[0], name) is not None]
+
+
+def make_schema(header: VectorHeader, *, texts: Sequence[str] = ()) -> Any:
     """Return the columns of a table."""
     vector = pyarrow.list_(pyarrow.from_numpy_dtype(header.dtype), header.vector_dim)
     return pyarrow.schema(
         [
             ("sentence", pyarrow.int64()),
             ("line", pyarrow.int64()),
-            *([("key", pyarrow.string())] if has_keys else []),
+            *((name, pyarrow.string()) for name in texts),
             ("position", pyarrow.int32()),
             ("token", pyarrow.string()),
+            *((name, pyarrow.float32()) for name in scale_columns(header)),
             *((name, vector) for name in vector_columns(header)),
         ]
     )
@@ -104,6 +128,15 @@ def vector_columns(header: VectorHeader) -> list[str]:
     chosen = header.layers.split(",")  # such as 0,2
     numbers = chosen if len(chosen) == header.num_layers else range(header.num_layers)
     return [f"layer_{number}" for number in numbers]
+
+
+def scale_columns(header: VectorHeader) -> list[str]:
+    """Return the names of the columns with scales, which only int8 vectors have."""
+    if header.dtype != "int8":
+        return []
+    return [
+        name.replace("vector", "scale").replace("layer", "scale") for name in vector_columns(header)
+    ]
 
 
 def rows_per_group(header: VectorHeader) -> int:

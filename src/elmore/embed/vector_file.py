@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields, replace
 from importlib import import_module
+from itertools import chain
 from pathlib import Path
 from typing import Any, Protocol, cast
 
@@ -14,12 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elmore.config import Precision
+from elmore.embed.vector_folder import find_parts
 from elmore.errors import DataError, MissingExtraError
 from elmore.files.atomic import replace_file, resolve_target
 
 FORMAT = 1
 # numpy's names of the formats, as headers have them.
-DTYPES = {Precision.F32: "float32", Precision.F16: "float16"}
+DTYPES = {Precision.F32: "float32", Precision.F16: "float16", Precision.INT8: "int8"}
 
 # Modules, not functions: h5py and pyarrow are slow to import, so only import them when needed.
 FORMATS = {
@@ -53,6 +55,10 @@ class SentenceVectors:
     """Where the sentence starts in the input, from 1; None in older files, which don't say it."""
     key: str | None = None
     """The id of the record, if the input has ids, such as FASTA."""
+    source: str | None = None
+    """The input file, in the files of a job that reads several."""
+    positions: list[int] | None = None
+    """Where the tokens are in their sentence, from 0; None if all of its tokens are here."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,16 +69,27 @@ class VectorHeader:
     model_hash: str
     state: str
     layers: str
-    dtype: str  # numpy's name: "float32" or "float16"
+    dtype: str  # numpy's name: "float32", "float16", or "int8" with a scale per vector
     num_layers: int | None  # None: one vector per token
     vector_dim: int
     precision: str = "f32"  # of the weights; older files without this entry have f32
     kernel: str | None = None  # that computed it: avx2, ..., torch; None in older files
     pool: str | None = None  # mean, ...: a sentence has one vector, under one token
+    per: str | None = None  # "document": a document has one vector
+    words: str | None = None  # SHA-256 of the list of words, if only their vectors are kept
+    projection: str | None = None  # SHA-256 of the projection to `vector_dim`, if there is one
 
     def __post_init__(self) -> None:
         if self.dtype not in DTYPES.values():
-            raise DataError(f"unknown dtype {self.dtype!r} for vectors; choose float32 or float16")
+            raise DataError(
+                f"unknown dtype {self.dtype!r} for vectors; choose one of "
+                f"{', '.join(DTYPES.values())}"
+            )
+
+    @property
+    def computed_dtype(self) -> str:
+        """The dtype of vectors before they are written and after they are read."""
+        return "float32" if self.dtype == "int8" else self.dtype
 
     def vectors_shape(self, num_tokens: int) -> tuple[int, ...]:
         """Return (tokens, D), or (layers, tokens, D) when all layers are kept."""
@@ -81,9 +98,13 @@ class VectorHeader:
 
     def to_json(self, **more: int) -> str:
         """Return the header as ASCII JSON, with the format number and entries of the file type."""
-        entries = asdict(self)
-        if self.pool is None:
-            del entries["pool"]  # as before there was this entry
+        # Without these entries, the header is as it was before they existed.
+        optional = ("pool", "per", "words", "projection")
+        entries = {
+            name: entry
+            for name, entry in asdict(self).items()
+            if entry is not None or name not in optional
+        }
         return json.dumps({"format": FORMAT, **entries, **more})
 
     @classmethod
@@ -144,7 +165,10 @@ class StoredVectors(Iterator[SentenceVectors]):
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._sentences = _explain_read_errors(path, _find_format(path).read(path))
+        parts = find_parts(path) if path.is_dir() else [path]
+        for part in parts:
+            _find_format(part)
+        self._sentences = chain.from_iterable(map(_read_part, parts))
 
     def __next__(self) -> SentenceVectors:
         """Read the next sentence."""
@@ -155,7 +179,8 @@ class StoredVectors(Iterator[SentenceVectors]):
         from elmore.embed.token_rows import make_table  # noqa: PLC0415  brings pyarrow
 
         sentences = list(StoredVectors(self.path))
-        return make_table(sentences, header=_find_header(self.path, sentences))
+        header = _find_header(self.path, sentences)
+        return make_table(sentences, header=replace(header, dtype=header.computed_dtype))
 
     def to_pandas(self) -> Any:
         """Return a pandas.DataFrame; each vector is a numpy array."""
@@ -172,7 +197,8 @@ def read_vectors(path: str | Path) -> StoredVectors:
     """Read a vector file sentence by sentence, in the order they were written.
 
     Each sentence has `tokens`, `vectors` and `line`, the line of the input that it starts on. Files
-    of AllenNLP and bilm-tf can be read too.
+    of AllenNLP and bilm-tf can be read too, and folders of `embed_files`, whose sentences also have
+    a `source`, the text file.
 
     ```python
     for sentence in elmore.read_vectors("vectors.h5"):
@@ -186,6 +212,11 @@ def read_vectors(path: str | Path) -> StoredVectors:
 def read_header(path: str | Path) -> VectorHeader:
     """Read the header of a vector file: how it was made."""
     path = _find_file(path)
+    if path.is_dir():  # whose parts all have the same header
+        parts = find_parts(path)
+        if not parts:
+            raise DataError(f"the folder {path} has no parts; its texts are empty")
+        path = parts[0]
     vector_format = _find_format(path)
     with _explaining_read_errors(path):
         return vector_format.read_header(path)
@@ -200,10 +231,14 @@ def name_array(key: str) -> str:
     return key.replace("/", "_").replace("\0", "_")
 
 
-def check_vector_path(path: str | Path) -> None:
+def check_vector_path(path: str | Path, *, dtype: str = "float32") -> None:
     """Fail now, not after hours of work, if `write_vector_file` could not write to `path`."""
     path = Path(path)
     _find_format(path)
+    if dtype == "int8" and path.suffix.lower() != ".parquet":
+        raise DataError(
+            f"{path.suffix} files have no scales for int8 vectors; write a .parquet file, or f16"
+        )
     if path.is_dir():
         raise DataError(f"cannot write {path}: it is a folder; give a file name")
     resolve_target(path)
@@ -220,7 +255,7 @@ def _find_format(path: Path) -> VectorFormat:
 
 def _find_file(path: str | Path) -> Path:
     path = Path(path)
-    if not path.is_file():
+    if not path.is_file() and not path.is_dir():
         raise DataError(f"there is no file {path}; give the path of a vector file")
     return path
 
@@ -242,7 +277,7 @@ def _conform(sentence: SentenceVectors, *, number: int, header: VectorHeader) ->
         )
     try:
         with np.errstate(over="raise"):
-            vectors = np.ascontiguousarray(sentence.vectors, dtype=header.dtype)
+            vectors = np.ascontiguousarray(sentence.vectors, dtype=header.computed_dtype)
     except FloatingPointError:
         raise DataError(
             f"sentence {number} has values too large for {header.dtype}; write f32"
@@ -290,8 +325,6 @@ def _explaining_read_errors(path: Path) -> Iterator[None]:
         ) from error
 
 
-def _explain_read_errors(
-    path: Path, sentences: Iterator[SentenceVectors]
-) -> Iterator[SentenceVectors]:
+def _read_part(path: Path) -> Iterator[SentenceVectors]:
     with _explaining_read_errors(path):
-        yield from sentences
+        yield from _find_format(path).read(path)

@@ -28,14 +28,14 @@ def replace_file(path: Path) -> Iterator[Path]:
             yield temporary
             # Some writers create files that only the owner can read; models are shared.
             temporary.chmod(mode)
-            _flush_to_disk(temporary)
+            flush_to_disk(temporary)
             temporary.replace(path)
         except BaseException:
             temporary.unlink(missing_ok=True)
             raise
         finally:
             release()
-        _flush_to_disk(path.parent)
+        flush_to_disk(path.parent)
 
 
 def resolve_target(path: Path) -> Path:
@@ -151,7 +151,7 @@ def _explain(error: OSError, path: Path) -> str:
             return str(error)
 
 
-def _flush_to_disk(path: Path) -> None:
+def flush_to_disk(path: Path) -> None:
     """Wait until changes to a file or folder survive a power failure."""
     if sys.platform == "win32" and path.is_dir():
         return  # Windows cannot open folders

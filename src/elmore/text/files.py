@@ -139,7 +139,7 @@ def read_numbered_sentences(
         if on_bytes is not None and file.seekable():
             pieces = _watch(pieces, file, on_bytes)
         sentences = _split_pieces(pieces, form=form, language=language, name=name)
-        yield from sentences if form in LINE_FORMS else _collapse_breaks(sentences)
+        yield from sentences if form in LINE_FORMS else collapse_breaks(sentences)
 
 
 def read_text(
@@ -172,6 +172,23 @@ def read_excerpt(
 ) -> Iterator[list[str]]:
     """Yield each sentence's tokens, and one or more empty lists wherever a document ends.
 
+    See `read_numbered_excerpt`.
+    """
+    numbered = read_numbered_excerpt(
+        excerpt, form=form, language=language, on_bad_bytes=on_bad_bytes
+    )
+    return (sentence.tokens for sentence in numbered)
+
+
+def read_numbered_excerpt(
+    excerpt: Excerpt,
+    *,
+    form: TextForm,
+    language: Language = Language.EN,
+    on_bad_bytes: Callable[[BadBytes], None] | None = None,
+) -> Iterator[NumberedSentence]:
+    """Yield each sentence with its line in the file, and empty ones wherever a document ends.
+
     Unlike for a whole file, an empty list may come first or last, because a document can span
     excerpts. With `on_bad_bytes`, bytes that are not UTF-8 are replaced with U+FFFD; without it
     they raise an error.
@@ -186,8 +203,7 @@ def read_excerpt(
     )
     if excerpt.continues_line:
         pieces = _drop_blank_line_end(pieces)
-    sentences = _split_pieces(pieces, form=form, language=language, name=excerpt.name)
-    return (sentence.tokens for sentence in sentences)
+    return _split_pieces(pieces, form=form, language=language, name=excerpt.name)
 
 
 def find_files(patterns: Iterable[str]) -> list[Path]:
@@ -393,7 +409,7 @@ def _drop_blank_line_end(pieces: Iterator[Piece]) -> Iterator[Piece]:
     yield from pieces
 
 
-def _collapse_breaks(sentences: Iterator[NumberedSentence]) -> Iterator[NumberedSentence]:
+def collapse_breaks(sentences: Iterator[NumberedSentence]) -> Iterator[NumberedSentence]:
     """Keep one empty sentence between documents, and none before the first or after the last."""
     has_sentences = False
     due_break: NumberedSentence | None = None

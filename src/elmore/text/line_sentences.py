@@ -35,6 +35,7 @@ class NumberedSentence(NamedTuple):
     line: int  # of the file, from 1: where the sentence starts
     tags: list[str] | None = None  # parts of speech, one per token, in CoNLL-U; "" for "_"
     key: str | None = None  # the id of a record, in files of records
+    source: str | None = None  # the file, where several files are read as one text
 
 
 def join_lines(pieces: Iterator[Piece], *, joint: str) -> Iterator[Piece]:

@@ -1,0 +1,1 @@
+"""Embedding on many cores and machines: elmore's own processes, Ray, and other engines."""

@@ -20,7 +20,7 @@ def old(tmp_path_factory):
 def graph(old):
     """Return two placeholders, and what a model computes of them."""
     bilm = BidirectionalLanguageModel(old.options, old.weights)
-    context, question = (tf.placeholder("int32", shape=(None, None, 50)) for _ in range(2))
+    context, question = (tf.placeholder(tf.int32, shape=(None, None, 50)) for _ in range(2))
     assert bilm(context) is bilm(context)
     return context, bilm(context), question, bilm(question)
 

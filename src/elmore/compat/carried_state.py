@@ -4,16 +4,24 @@ Shapes: L LSTM layers, B rows, D both directions of one layer, C cells of both.
 """
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from elmore import Elmo
 
 
-class CarriedState:
-    """What programs know as `elmo._elmo_lstm._elmo_lstm`."""
+class CarriedState(nn.Module):
+    """What programs know as `elmo._elmo_lstm._elmo_lstm`.
+
+    It is a module because programs look for `stateful` ones among the modules of a network.
+    """
 
     def __init__(self, elmo: Elmo) -> None:
-        self._elmo = elmo
+        super().__init__()
+        self._shared = (elmo,)  # in a tuple, so that its weights are not registered twice
+
+    @property
+    def _elmo(self) -> Elmo:
+        return self._shared[0]
 
     @property
     def stateful(self) -> bool:

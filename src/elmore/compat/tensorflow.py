@@ -14,10 +14,15 @@ __all__ = [
     "ConfigProto",
     "Session",
     "global_variables_initializer",
+    "int32",
+    "int64",
     "placeholder",
     "reset_default_graph",
     "variable_scope",
 ]
+
+
+int32, int64 = "int32", "int64"
 
 
 class Session:

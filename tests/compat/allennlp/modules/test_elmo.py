@@ -86,6 +86,19 @@ def test_state_is_reset_as_programs_do(old):
         assert torch.equal(elmo(ids)["elmo_representations"][0], first)
 
 
+def test_state_is_reset_through_the_modules_of_a_network(old):
+    """As AllenNLP's own tests do before they compare a network with its copy."""
+    network = torch.nn.Sequential(make(old))
+    ids = batch_to_ids([["a", "b"]])
+    first = network(ids)["elmo_representations"][0]
+    assert not torch.equal(network(ids)["elmo_representations"][0], first)
+    stateful = [module for module in network.modules() if getattr(module, "stateful", False)]
+    assert len(stateful) == 1
+    stateful[0].reset_states()
+    assert torch.equal(network(ids)["elmo_representations"][0], first)
+    assert len(set(network.parameters())) == len(list(network.parameters()))
+
+
 def test_each_representation_has_its_mix(old):
     elmo = make(old, 2)
     with torch.no_grad():

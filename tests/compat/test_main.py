@@ -50,6 +50,15 @@ def test_programs_for_bilm_tf_get_placeholders_and_sessions_and_others_do_not(tm
     assert "No module named 'tensorflow'" in run("main.py", cwd=tmp_path).stderr
 
 
+def test_a_copy_of_bilm_tf_in_the_folder_of_a_program_wins(tmp_path):
+    (tmp_path / "program" / "bilm").mkdir(parents=True)
+    (tmp_path / "program" / "bilm" / "__init__.py").write_text("import tensorflow\n")
+    (tmp_path / "program" / "main.py").write_text("import bilm\n")
+    result = run("program/main.py", cwd=tmp_path)
+    assert "allennlp, elmoformanylangs, simple_elmo\n" in result.stderr
+    assert "No module named 'tensorflow'" in result.stderr
+
+
 def test_the_allennlp_command_in_both_its_forms(tmp_path):
     old = OldModel(tmp_path / "model")
     (tmp_path / "in.txt").write_text("a bank\n")

@@ -18,9 +18,10 @@ LIBRARIES = ("allennlp", "bilm", "elmoformanylangs", "simple_elmo")
 def install(*, tensorflow: bool = False) -> list[str]:
     """Make the old libraries that are not installed importable; print and return their names.
 
-    With `tensorflow`, also the placeholders and sessions that programs run bilm-tf with.
+    With `tensorflow`, also the placeholders and sessions that programs run elmore's bilm with.
     """
-    wanted = [*LIBRARIES, "tensorflow"] if tensorflow else LIBRARIES
+    needs_real = _is_installed("bilm")  # bilm-tf itself, which computes with TensorFlow
+    wanted = [*LIBRARIES, "tensorflow"] if tensorflow and not needs_real else LIBRARIES
     missing = [name for name in wanted if find_spec(name) is None]
     if missing:
         sys.meta_path.append(OldImports(missing))
@@ -29,3 +30,8 @@ def install(*, tensorflow: bool = False) -> list[str]:
             file=sys.stderr,
         )
     return missing
+
+
+def _is_installed(name: str) -> bool:
+    spec = find_spec(name)
+    return spec is not None and not isinstance(spec.loader, OldImports)

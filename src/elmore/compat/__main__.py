@@ -37,9 +37,9 @@ def main() -> None:
         case [program, *_]:
             if not Path(program).is_file():
                 _fail(f"elmore.compat: there is no file {program}; give the path of a program")
-            install(tensorflow=_imports_bilm(Path(program)))
             sys.argv = sys.argv[1:]
-            sys.path[0] = str(Path(program).resolve().parent)
+            sys.path[0] = str(Path(program).resolve().parent)  # may have a copy of a library
+            install(tensorflow=_imports_bilm(Path(program)))
             runpy.run_path(program, run_name="__main__")
 
 

@@ -22,9 +22,10 @@ def draw(vectors, spellings=None, method=MapMethod.PCA, center_by_spelling=False
     )
 
 
-def test_points_are_the_principal_components_of_unit_vectors():
+@pytest.mark.parametrize("num_uses", [40, 9])  # more than 12 numbers per vector, and fewer
+def test_points_are_the_principal_components_of_unit_vectors(num_uses):
     decomposition = pytest.importorskip("sklearn.decomposition")
-    vectors = make_vectors()
+    vectors = make_vectors(n=num_uses)
     units = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     wanted = decomposition.PCA(n_components=2).fit(units)
     found = draw(vectors)

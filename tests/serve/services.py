@@ -9,7 +9,9 @@ import httpx
 
 import elmore
 from elmore.serve.app import make_app
+from elmore.serve.served_index import ServedIndex
 from elmore.serve.served_models import ServedModel
+from elmore.serve.served_tasks import ServedTask
 from elmore.serve.service import Phase, Service
 from elmore.serve.settings import Limits, ServeSettings
 from tests import tiny
@@ -25,11 +27,19 @@ def load_tiny() -> elmore.Embedder:
 
 
 def make_service(
-    *, models: list[ServedModel] | None = None, limits: Limits | None = None, **settings: Any
+    *,
+    models: list[ServedModel] | None = None,
+    index: elmore.UseIndex | None = None,
+    tasks: list[ServedTask] | None = None,
+    limits: Limits | None = None,
+    **settings: Any,
 ) -> Service:
     """A service that is ready."""
     service = Service(ServeSettings(limits=limits or Limits(), **settings))
-    service.add_lanes(models or [ServedModel("tiny", load_tiny())])
+    models = models or [ServedModel("tiny", load_tiny())]
+    service.add_lanes(models)
+    service.index = ServedIndex(index or elmore.open_index(), models)
+    service.tasks = tasks or []
     service.phase = Phase.READY
     return service
 

@@ -1,5 +1,6 @@
 """`elmore serve`: an HTTP server for vectors."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -18,6 +19,20 @@ _MODEL = typer.Option(
 
 def serve(
     model: Annotated[list[str] | None, _MODEL] = None,
+    index: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder of an index made by `elmore index`, for the page and for /uses, /map and "
+            "/nearest. Default: the example that comes with elmore."
+        ),
+    ] = None,
+    task: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Folder of a task trained with `elmore fit`, or NAME=FOLDER, for the page and for "
+            "/predict. Can be repeated."
+        ),
+    ] = None,
     host: Annotated[
         str, typer.Option(help="Address to listen on. The default is reachable locally only.")
     ] = "127.0.0.1",
@@ -106,6 +121,8 @@ def serve(
     start(
         ServeSettings(
             models=tuple(model or ()),
+            index=None if index is None else str(index),
+            tasks=tuple(task or ()),
             host=host,
             port=port,
             workers=workers,

@@ -78,8 +78,14 @@ def find_axes(vectors: Array) -> tuple[NDArray[np.float64], tuple[float, float]]
     if len(vectors) == 0:
         return np.zeros((0, 2)), (0.0, 0.0)
     centered = vectors.astype(np.float64) - vectors.mean(axis=0, dtype=np.float64)
-    values, axes = np.linalg.eigh(centered.T @ centered)  # in ascending order
-    axes = axes[:, ::-1][:, :2]
+    # The singular vectors follow from the smaller of the two products.
+    if len(vectors) < vectors.shape[1]:
+        values, weights = np.linalg.eigh(centered @ centered.T)  # in ascending order
+        axes = centered.T @ weights[:, ::-1][:, :2]
+        axes /= np.maximum(np.linalg.norm(axes, axis=0), 1e-12)
+    else:
+        values, axes = np.linalg.eigh(centered.T @ centered)
+        axes = axes[:, ::-1][:, :2]
     signs = np.sign(axes[np.abs(axes).argmax(axis=0), np.arange(axes.shape[1])])
     points = np.zeros((len(vectors), 2))
     points[:, : axes.shape[1]] = centered @ (axes * signs)

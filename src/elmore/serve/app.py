@@ -6,15 +6,26 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 
 from fastapi import APIRouter, FastAPI, Request
+from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 from starlette.responses import Response
 from starlette.staticfiles import StaticFiles
 
 import elmore
+from elmore.serve.body import explain
 from elmore.serve.errors import ClientGoneError, RequestError, make_error_response
 from elmore.serve.guard import CLIENT_GONE, Guard
-from elmore.serve.routes import language_models, layers, openai, status, tei
+from elmore.serve.routes import (
+    language_models,
+    layers,
+    openai,
+    page_views,
+    similar_uses,
+    status,
+    tei,
+    uses,
+)
 from elmore.serve.service import Service
 
 logger = logging.getLogger(__name__)
@@ -24,6 +35,9 @@ ROUTERS = (
     tei.make_router,
     layers.make_router,
     language_models.make_router,
+    uses.make_router,
+    similar_uses.make_router,
+    page_views.make_router,
     status.make_router,
 )
 
@@ -49,6 +63,7 @@ def make_app(
     if static_folder is not None:
         app.mount("/", StaticFiles(directory=static_folder, html=True), name="page")
     app.add_exception_handler(RequestError, _answer_error)
+    app.add_exception_handler(RequestValidationError, _answer_invalid_query)
     app.add_exception_handler(HTTPException, _answer_http_error)
     app.add_exception_handler(Exception, _answer_bug)
     app.add_exception_handler(ClientGoneError, _count_disconnect(service))
@@ -79,6 +94,11 @@ def _make_lifespan(
 async def _answer_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestError)
     return make_error_response(error, path=request.url.path)
+
+
+async def _answer_invalid_query(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    return make_error_response(explain(error, skip=1), path=request.url.path)
 
 
 async def _answer_http_error(request: Request, error: Exception) -> Response:

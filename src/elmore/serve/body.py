@@ -5,6 +5,7 @@ from typing import Any, TypeVar
 
 import orjson
 from fastapi import Request
+from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ValidationError
 from starlette.requests import ClientDisconnect
 
@@ -46,7 +47,7 @@ def parse_body(body: bytes, schema: type[_Schema]) -> _Schema:
     try:
         return schema.model_validate(content)
     except ValidationError as error:
-        raise _explain(error) from None
+        raise explain(error) from None
 
 
 def _check_type(request: Request) -> None:
@@ -58,21 +59,26 @@ def _check_type(request: Request) -> None:
         )
 
 
-def _explain(error: ValidationError) -> RequestError:
-    """Return one sentence about the first mistake."""
-    first: Any = error.errors(include_url=False, include_input=False)[0]
-    if not first["loc"]:
+# The union of several types would be explained by several sentences.
+_TEXTS = (
+    "a text",
+    "a text, or a list of texts or lists of token strings (tokens are words here, not numbers)",
+)
+_USE = ("the number of a use", 'the number of a use, or {"sentence": ..., "token": ...}')
+_EXPECTED = {"input": _TEXTS, "inputs": _TEXTS, "use": _USE, "other": _USE}
+
+
+def explain(error: ValidationError | RequestValidationError, *, skip: int = 0) -> RequestError:
+    """Return one sentence about the first mistake; `skip` parts of its place are not the field."""
+    first: Any = error.errors()[0]
+    place = first["loc"][skip:]
+    if not place:
         return RequestError(422, "the body is not a JSON object; send an object")
-    field = str(first["loc"][0])
-    if field in ("input", "inputs"):
-        # The union of several types would be explained by several sentences.
-        return RequestError(
-            422,
-            f"{field} is missing; give a text"
-            if first["type"] == "missing"
-            else f"{field} must be a text, or a list of texts or lists of token strings "
-            "(tokens are words here, not numbers)",
-            field=field,
-        )
+    field = str(place[0])[:60]
+    if field in _EXPECTED and first["type"] != "extra_forbidden":
+        short, full = _EXPECTED[field]
+        is_missing = first["type"] == "missing"
+        reason = f"is missing; give {short}" if is_missing else f"must be {full}"
+        return RequestError(422, f"{field} {reason}", field=field)
     reason = first["msg"][0].lower() + first["msg"][1:]
-    return RequestError(422, f"{field[:60]} is wrong: {reason[:200]}", field=field[:60])
+    return RequestError(422, f"{field} is wrong: {reason[:200]}", field=field)

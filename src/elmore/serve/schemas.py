@@ -22,7 +22,7 @@ class _Asked(BaseModel):
     model: str | None = _MODEL
 
 
-class _OwnRequest(_Asked):
+class OwnRequest(_Asked):
     """Unlike other servers' requests, it has no fields that we do not know."""
 
     model_config = ConfigDict(strict=True, extra="forbid")
@@ -64,7 +64,7 @@ class EmbedAllRequest(_TeiRequest):
     """A request of text-embeddings-inference for one vector per token."""
 
 
-class LayersRequest(_OwnRequest):
+class LayersRequest(OwnRequest):
     """A request for the layers of every token."""
 
     inputs: Inputs = _INPUTS
@@ -88,19 +88,19 @@ class LayersRequest(_OwnRequest):
     )
 
 
-class TokenizeRequest(_OwnRequest):
+class TokenizeRequest(OwnRequest):
     """A request for tokens."""
 
     inputs: str | Texts = Field(description="A text or a list of texts.")
 
 
-class ScoreRequest(_OwnRequest):
+class ScoreRequest(OwnRequest):
     """A request for the log-probability of every token."""
 
     inputs: Inputs = _INPUTS
 
 
-class FillRequest(_OwnRequest):
+class FillRequest(OwnRequest):
     """A request for the words that fit in a gap."""
 
     input: str | Texts = Field(

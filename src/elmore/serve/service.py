@@ -14,12 +14,15 @@ from pydantic import BaseModel
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from elmore.serve.admission import LONG, SHORT, Admission
+from elmore import open_index
+from elmore.serve.admission import LONG, SHORT, Admission, Ticket
 from elmore.serve.body import parse_body, receive_body
 from elmore.serve.errors import ClientGoneError, RequestError
 from elmore.serve.lanes import BatchReport, Lane, Work, lower_priority
 from elmore.serve.metrics import Metrics
+from elmore.serve.served_index import ServedIndex
 from elmore.serve.served_models import ServedModel, find_model, load_models
+from elmore.serve.served_tasks import ServedTask, load_tasks
 from elmore.serve.settings import ServeSettings
 from elmore.serve.works import run_works
 
@@ -85,6 +88,8 @@ class Service:
         self.metrics = metrics or Metrics()
         self.admission = Admission(settings.limits)
         self.models: list[ServedModel] = []
+        self.index: ServedIndex | None = None
+        self.tasks: list[ServedTask] = []
         self.lanes: dict[str, Lane] = {}
         self._parser = ThreadPoolExecutor(1, "elmore-parse")
 
@@ -92,7 +97,10 @@ class Service:
         """Load the models and start the lanes; this takes seconds."""
         import torch  # noqa: PLC0415  takes seconds
 
+        index = open_index(self.settings.index)  # the quickest to fail
         models = load_models(self.settings)
+        self.index = ServedIndex(index, models)
+        self.tasks = load_tasks(self.settings)
         num_threads = torch.get_num_threads()
         lower = partial(lower_priority, num_threads=max(1, num_threads // 2))
         self.add_lanes(models, start_long=lower)
@@ -128,6 +136,12 @@ class Service:
         """Return the model that a request asks for."""
         return find_model(self.models, name)
 
+    def require_index(self) -> ServedIndex:
+        """Return the index; refuse requests while the server starts or stops."""
+        self.require_ready()
+        assert self.index is not None  # a service that is ready has one
+        return self.index
+
     def require_ready(self) -> None:
         """Refuse requests while the server starts or stops."""
         if self.phase is not Phase.READY:
@@ -147,11 +161,23 @@ class Service:
         try:
             planned = await self._plan(body, schema, plan)
             del body
-            lane = ticket.move(planned.work.num_tokens, lane=planned.lane)
-            future = self.lanes[lane].submit(planned.work)
-            parts = await self._wait(request, future)
+            return await self._compute(request, ticket, planned)
         finally:
             ticket.leave()
+
+    async def answer_query(self, request: Request, planned: Plan) -> Response:
+        """Answer a request without a body."""
+        self.require_ready()
+        ticket = self.admission.enter(0)
+        try:
+            return await self._compute(request, ticket, planned)
+        finally:
+            ticket.leave()
+
+    async def _compute(self, request: Request, ticket: Ticket, planned: Plan) -> Response:
+        lane = ticket.move(planned.work.num_tokens, lane=planned.lane)
+        future = self.lanes[lane].submit(planned.work)
+        parts = await self._wait(request, future)
         return PartsResponse(
             parts,
             seconds_per_part=self.limits.receive_seconds,

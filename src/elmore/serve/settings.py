@@ -31,6 +31,10 @@ class ServeSettings:
 
     models: tuple[str, ...] = ()
     """Models as for `elmore.load`, or NAME=MODEL; none means the model shipped with elmore."""
+    index: str | None = None
+    """The folder of an index for /uses, /map and others; None means elmore's example."""
+    tasks: tuple[str, ...] = ()
+    """Folders of trained tasks for /predict, or NAME=FOLDER."""
     host: str = "127.0.0.1"
     port: int = 8000
     workers: int = 1

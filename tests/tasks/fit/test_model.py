@@ -40,6 +40,18 @@ def test_predictions_come_in_order_and_do_not_depend_on_batches(tmp_path, monkey
     assert list(model.predict(iter(examples))) == together
 
 
+def test_predictions_are_described_with_probabilities(tmp_path):
+    model, examples = build(tmp_path, "task.uses_crf=false")
+    (_, tags), *_ = model.predict(examples[:1])
+    (found,) = model.describe(examples[:1])
+    assert found["tags"] == tags
+    batch = model.make_batch(examples[:1], with_gold=False)
+    with torch.no_grad():
+        shares = model.network._score(batch.sentences[0])[0].softmax(dim=1)
+    wanted = [float(row[model.labels.index(tag)]) for row, tag in zip(shares, tags, strict=True)]
+    assert found["probabilities"] == pytest.approx(wanted, rel=1e-5)
+
+
 def test_predictions_are_streamed(tmp_path, monkeypatch):
     model, examples = build(tmp_path)
     monkeypatch.setattr(model_module, "EXAMPLES_AT_ONCE", 4)

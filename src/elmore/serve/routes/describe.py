@@ -22,12 +22,8 @@ _REASONS = {
 def describe(
     schema: type[BaseModel], answer: type[BaseModel] | dict[str, Any], **other_types: Any
 ) -> dict[str, Any]:
-    """Return the arguments of a route: the schemas of its body, its answer and its errors.
-
-    The body's schema stands in the route itself, so it must not refer to other schemas.
-    """
-    body = schema.model_json_schema()
-    assert "$defs" not in body, f"{schema.__name__} contains another model or an enum"
+    """Return the arguments of a route: the schemas of its body, its answer and its errors."""
+    body = _inline(schema.model_json_schema())
     content: dict[str, Any] = dict(other_types.get("content", {}))
     success: dict[str, Any] = {"description": "The answer."}
     if isinstance(answer, dict):
@@ -37,13 +33,7 @@ def describe(
     if content:
         success["content"] = content
     return {
-        "responses": {
-            200: success,
-            **{
-                status: {"description": reason, "model": ErrorAnswer}
-                for status, reason in _REASONS.items()
-            },
-        },
+        "responses": {200: success, **_describe_errors(_REASONS)},
         "openapi_extra": {
             "requestBody": {
                 "required": True,
@@ -51,6 +41,36 @@ def describe(
             }
         },
     }
+
+
+def describe_query(answer: type[BaseModel]) -> dict[str, Any]:
+    """Return the arguments of a route without a body: the schemas of its answer and its errors."""
+    statuses = (401, 404, 413, 422, 429, 503)
+    errors = _describe_errors({status: _REASONS[status] for status in statuses})
+    return {"responses": {200: {"description": "The answer.", "model": answer}, **errors}}
+
+
+def _describe_errors(reasons: dict[int, str]) -> dict[int | str, Any]:
+    return {
+        status: {"description": reason, "model": ErrorAnswer} for status, reason in reasons.items()
+    }
+
+
+def _inline(schema: dict[str, Any]) -> dict[str, Any]:
+    """Replace references by what they refer to, since a route has no place for definitions."""
+    definitions = schema.pop("$defs", {})
+
+    def replace(value: Any) -> Any:
+        if isinstance(value, list):
+            return [replace(item) for item in value]
+        if not isinstance(value, dict):
+            return value
+        if "$ref" in value:
+            return replace(definitions[value["$ref"].removeprefix("#/$defs/")])
+        return {name: replace(item) for name, item in value.items()}
+
+    inlined: dict[str, Any] = replace(schema)
+    return inlined
 
 
 def check_dimensions(dimensions: int | None, *, width: int) -> None:

@@ -51,6 +51,8 @@ def make_router(service: Service) -> APIRouter:
                 }
                 for model in service.models
             ],
+            "index": None if service.index is None else service.index.describe(),
+            "tasks": [task.describe() for task in service.tasks],
             "limits": asdict(service.limits),
         }
 

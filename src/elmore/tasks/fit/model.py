@@ -23,6 +23,7 @@ from elmore.tasks.inputs.trained_layers import TrainedLayers
 from elmore.tasks.inputs.word_table import ChosenWords, choose_words, learn_words
 from elmore.tasks.kinds.plain_inputs import check_iterable
 from elmore.tasks.kinds.table import KINDS
+from elmore.tasks.networks.tag_chain import TagChain
 from elmore.tasks.task import Labels, Scores, Task, TaskBatch
 from elmore.text.word_vectors import read_word_vectors
 
@@ -112,6 +113,30 @@ class TaskModel:
             on_done(len(indices))
         return found
 
+    @torch.no_grad()
+    def describe(self, examples: Iterable[Any]) -> list[dict[str, Any]]:
+        """Return predictions with their text and probabilities, as JSON objects.
+
+        Examples are those of `predict`. Tags have `probabilities`, one per token; entities and
+        arguments have the `probability` that all their tokens have these tags. Clusters of
+        coreference have none.
+
+        ```python
+        (found,) = task.describe(["John lives in Paris."])
+        print(found["entities"][0]["probability"])
+        ```
+        """
+        self.network.eval()
+        parsed = [self.task.parse(example) for example in check_iterable(examples)]
+        if not hasattr(self.network, "predict_chains"):
+            return [self.task.to_json(*pair) for pair in self.predict(parsed)]
+        found = []
+        for example in parsed:
+            (chain,) = self.network.predict_chains(self.make_batch([example], with_gold=False))
+            content = self.task.to_json(example, self.network.write(chain.labels))
+            found.append(_add_probabilities(content, chain))
+        return found
+
     def read(self, path: str | Path) -> Iterator[Any]:
         """Yield the examples of a text file or of a data file, ignoring its labels."""
         return self.task.read_unlabeled(Path(path))
@@ -147,6 +172,15 @@ class TaskModel:
         """The number of trained parameters, not including the biLM."""
         weights = (weight for weight in self.network.parameters() if weight.requires_grad)
         return sum(weight.numel() for weight in weights)
+
+
+def _add_probabilities(content: dict[str, Any], chain: TagChain) -> dict[str, Any]:
+    content["probabilities"] = [
+        chain.probability(position, position + 1) for position in range(len(chain.labels))
+    ]
+    for span in [*content.get("entities", ()), *content.get("arguments", ())]:
+        span["probability"] = chain.probability(span["start"], span["end"])
+    return content
 
 
 def find_shapes(

@@ -9,6 +9,7 @@ Shapes: B sentences, T tokens in the longest, K labels.
 import torch
 from torch import Tensor, nn
 
+from elmore.tasks.networks.tag_chain import TagChain
 from elmore.tasks.networks.tag_rules import TagRules, allow_all
 
 # The score of a forbidden transition in training. Its exponential is 0, but unlike with -inf, the
@@ -49,6 +50,10 @@ class CRF(nn.Module):
     def decode(self, scores: Tensor, lengths: Tensor) -> list[list[int]]:
         """Return the most probable tagging of each sentence."""
         return decode_best(scores, lengths, **self._mask_forbidden(-torch.inf))
+
+    def decode_chains(self, scores: Tensor, lengths: Tensor) -> list[TagChain]:
+        """Return the most probable tagging of each sentence, with its probabilities."""
+        return decode_chains(scores, lengths, **self._mask_forbidden(-torch.inf))
 
     def _mask_forbidden(self, forbidden: float) -> dict[str, Tensor]:
         return {
@@ -116,3 +121,21 @@ def decode_best(
         backwards.append(label)
     taggings = torch.stack(backwards[::-1], dim=1).tolist()  # (B, T)
     return [tagging[:length] for tagging, length in zip(taggings, lengths.tolist(), strict=True)]
+
+
+@torch.no_grad()
+def decode_chains(
+    scores: Tensor, lengths: Tensor, *, transitions: Tensor, starts: Tensor, ends: Tensor
+) -> list[TagChain]:
+    """Return the taggings of `decode_best`, with what their probabilities follow from."""
+    taggings = decode_best(scores, lengths, transitions=transitions, starts=starts, ends=ends)
+    return [
+        TagChain(
+            labels=tagging,
+            scores=sentence[: len(tagging)].detach(),
+            transitions=transitions.detach(),
+            starts=starts.detach(),
+            ends=ends.detach(),
+        )
+        for tagging, sentence in zip(taggings, scores, strict=True)
+    ]

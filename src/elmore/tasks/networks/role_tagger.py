@@ -19,7 +19,8 @@ from elmore.tasks.inputs.token_batch import TokenBatch
 from elmore.tasks.inputs.token_input import TokenInput
 from elmore.tasks.metrics.tag_schemes import TagScheme
 from elmore.tasks.networks.alternating_lstm import AlternatingLSTM
-from elmore.tasks.networks.crf import decode_best
+from elmore.tasks.networks.crf import decode_chains
+from elmore.tasks.networks.tag_chain import TagChain
 from elmore.tasks.networks.tag_numbers import NO_LABEL
 from elmore.tasks.networks.tag_rules import find_transitions
 from elmore.tasks.task import TaskBatch
@@ -86,15 +87,22 @@ class RoleTagger(nn.Module):
 
     def predict(self, batch: TaskBatch) -> list[tuple[str, ...]]:
         """Return the best valid BIO tags of each example."""
+        return [self.write(chain.labels) for chain in self.predict_chains(batch)]
+
+    def predict_chains(self, batch: TaskBatch) -> list[TagChain]:
+        """Return the best valid BIO tags of each example, with their probabilities."""
         (sentences,) = batch.sentences
-        taggings = decode_best(
+        return decode_chains(
             self.scores(batch),
             sentences.lengths,
             starts=self.starts,
             transitions=self.transitions,
             ends=self.ends,
         )
-        return [tuple(self.labels[number] for number in tagging) for tagging in taggings]
+
+    def write(self, numbers: Sequence[int]) -> tuple[str, ...]:
+        """Convert numbers to tags."""
+        return tuple(self.labels[number] for number in numbers)
 
     def _mark(self, predicates: Tensor, sentences: TokenBatch) -> Tensor:
         positions = torch.arange(sentences.words.shape[1], device=predicates.device)

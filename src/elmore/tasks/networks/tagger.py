@@ -16,6 +16,7 @@ from elmore.tasks.inputs.token_batch import TokenBatch
 from elmore.tasks.inputs.token_input import TokenInput
 from elmore.tasks.networks.crf import CRF
 from elmore.tasks.networks.encoders import BiLSTM
+from elmore.tasks.networks.tag_chain import TagChain
 from elmore.tasks.networks.tag_numbers import NO_LABEL
 from elmore.tasks.networks.tag_rules import TagRules
 from elmore.tasks.task import TaskBatch
@@ -76,6 +77,11 @@ class Tagger(nn.Module):
             self.write(numbers)
             for numbers in self.crf.decode(self._score(sentences), sentences.lengths)
         ]
+
+    def predict_chains(self, batch: TaskBatch) -> list[TagChain]:
+        """Return the best tags of each sentence, with their probabilities."""
+        (sentences,) = batch.sentences
+        return self.crf.decode_chains(self._score(sentences), sentences.lengths)
 
     def _score(self, sentences: TokenBatch) -> Tensor:
         """Return (B, T, K)."""

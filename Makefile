@@ -1,6 +1,6 @@
 # `make` alone lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick docs test-sdist test-integrations browser test-browser tiny-model sanitize lint fix check clean
+.PHONY: help demo test quick docs test-sdist test-integrations browser test-browser page test-page tiny-model sanitize lint fix check clean
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
@@ -33,6 +33,13 @@ test-browser: .venv/.installed-dev  ## test the web page in headless Chromium (n
 	@mkdir -p $(NPM) && cp $(PAGE)/package.json $(NPM)
 	npm install --prefix $(NPM) --no-audit --no-fund
 	$(BIN)/python -m pytest -q -rs tests/export/onnx/test_browser.py
+
+page: .venv/.installed  ## build the page of elmore serve from web/ (needs npm)
+	$(BIN)/python scripts/build_page.py
+
+test-page: .venv/.installed-dev  ## test that page in headless Chromium (needs npm and chromium)
+	cd web && npm install --no-package-lock --no-audit --no-fund
+	$(BIN)/python -m pytest -q -rs tests/serve/page
 
 quick: .venv/.installed-dev  ## run the fast tests: no subprocesses, no training
 	$(BIN)/python -m pytest -q -m "not slow"

@@ -34,8 +34,9 @@ FOLDERS = (
     "scripts",
     "src",
     "tests",
+    "web",
 )
-MADE_LATER = ("*.so", "*.pyc", "__pycache__", "*.egg-info")
+MADE_LATER = ("*.so", "*.pyc", "__pycache__", "*.egg-info", "node_modules")
 
 # A few of each kind of file.
 IN_EVERY_WHEEL = {
@@ -47,9 +48,12 @@ IN_EVERY_WHEEL = {
     "elmore/models/english/README.md",
     "elmore/explore/example/index.json",
     "elmore/explore/example/README.md",
+    "elmore/serve/page/index.html",
+    "elmore/serve/page/assets/page.js",
     ".dist-info/licenses/LICENSE",
     ".dist-info/licenses/NOTICE",
     ".dist-info/licenses/LICENSES/CC-BY-SA-3.0.txt",
+    ".dist-info/licenses/LICENSES/MIT.txt",
 }
 
 QUICK_TESTS = (

@@ -55,7 +55,7 @@ def test_the_wheel_has_the_program_the_model_and_both_licences(plain_wheel):
     assert packages.IN_EVERY_WHEEL - names == set()
     assert not [name for name in names if name.startswith("tests/")]
     metadata = packages.read_metadata(plain_wheel)
-    assert metadata["License-Expression"] == "Apache-2.0 AND CC-BY-SA-3.0"
+    assert metadata["License-Expression"] == "Apache-2.0 AND CC-BY-SA-3.0 AND MIT"
 
 
 @pytest.mark.slow

@@ -11,6 +11,7 @@ from elmore.cli.convert import convert
 from elmore.cli.display import printing_data_warnings
 from elmore.cli.embed import embed
 from elmore.cli.evaluate import evaluate
+from elmore.cli.explore import explore
 from elmore.cli.export import export
 from elmore.cli.export_words import export_words
 from elmore.cli.finetune import finetune
@@ -43,6 +44,7 @@ app.command()(export)
 app.command()(info)
 app.command()(neighbors)
 app.command()(index)
+app.command()(explore)
 app.command()(export_words)
 app.command()(prepare)
 app.command()(pretrain)

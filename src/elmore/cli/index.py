@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from elmore.cli import options
-from elmore.cli.display import report_interrupt, show_tokens
+from elmore.cli.index_building import build_shown
 from elmore.text.language import Language
 
 
@@ -77,8 +77,7 @@ def index(
         elmore neighbors bank index/
     """
     chosen_form = options.choose_form(form, tokenized=tokenized)
-    from elmore.explore.build_index import build_index  # noqa: PLC0415  brings torch
-    from elmore.explore.index_sources import find_text_files  # noqa: PLC0415
+    from elmore.explore.index_sources import find_text_files  # noqa: PLC0415  brings numpy
     from elmore.explore.use_index import open_index  # noqa: PLC0415
 
     paths = find_text_files(text)  # a missing file is noticed before a model is loaded
@@ -94,23 +93,15 @@ def index(
         max_sentence_tokens=max_sentence_tokens,
     )
     options.check_layers(layers, num_layers=embedder.num_layers, names=("all", "top"))
-    num_bytes = sum(path.stat().st_size for path in paths)
-    with report_interrupt(restart=restart), show_tokens("indexing", total=num_bytes) as bar:
-
-        def show(num_read: int, num_tokens: int) -> None:
-            bar.set_speed(num_tokens)
-            bar.update(completed=num_read, tokens=num_tokens)
-
-        report = build_index(
-            paths,
-            out,
-            model=embedder,
-            layers=layers,
-            words=[word.strip() for word in words.split(",") if word.strip()],
-            form=chosen_form,
-            restart=restart,
-            on_progress=show,
-        )
+    report = build_shown(
+        paths,
+        out,
+        embedder=embedder,
+        layers=layers,
+        words=[word.strip() for word in words.split(",") if word.strip()],
+        form=chosen_form,
+        restart=restart,
+    )
     if graph is not None:
         open_index(out).build_graph(graph)
     if as_json:

@@ -10,12 +10,12 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 from starlette.responses import Response
-from starlette.staticfiles import StaticFiles
 
 import elmore
 from elmore.serve.body import explain
 from elmore.serve.errors import ClientGoneError, RequestError, make_error_response
 from elmore.serve.guard import CLIENT_GONE, Guard
+from elmore.serve.page_files import PageFiles
 from elmore.serve.routes import (
     language_models,
     layers,
@@ -61,7 +61,7 @@ def make_app(
     for make_router in routers:
         app.include_router(make_router(service))
     if static_folder is not None:
-        app.mount("/", StaticFiles(directory=static_folder, html=True), name="page")
+        app.mount("/", PageFiles(directory=static_folder, html=True), name="page")
     app.add_exception_handler(RequestError, _answer_error)
     app.add_exception_handler(RequestValidationError, _answer_invalid_query)
     app.add_exception_handler(HTTPException, _answer_http_error)

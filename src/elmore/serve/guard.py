@@ -7,6 +7,7 @@ import time
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from elmore.serve.errors import RequestError, make_error_response
+from elmore.serve.page_files import is_page_file
 from elmore.serve.service import Service
 
 access_logger = logging.getLogger("elmore.serve.access")
@@ -49,7 +50,8 @@ class Guard:
 
     def _check(self, scope: Scope) -> None:
         """Refuse a request before anything is done for it; refusing must cost little."""
-        if self._expected is not None and scope["path"] not in PUBLIC:
+        is_public = scope["path"] in PUBLIC or is_page_file(scope["path"])
+        if self._expected is not None and not is_public:
             given = _find_header(scope, b"authorization")
             if not hmac.compare_digest(given, self._expected):
                 raise RequestError(

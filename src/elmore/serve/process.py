@@ -16,6 +16,7 @@ import uvicorn
 from elmore import ElmoreError
 from elmore.serve.app import make_app
 from elmore.serve.http_protocol import BoundedProtocol
+from elmore.serve.page_files import PAGE
 from elmore.serve.service import Phase, Service
 from elmore.serve.settings import ServeSettings
 
@@ -102,7 +103,7 @@ def run_process(
         tasks.append(asyncio.create_task(load()))
 
     config = uvicorn.Config(
-        make_app(service, on_start=start),
+        make_app(service, static_folder=PAGE, on_start=start),
         http=BoundedProtocol,
         log_config=None,
         access_log=False,

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 
-from elmore import ElmoreError, Embedder, load
+from elmore import Embedder, load
 from elmore.serve.errors import RequestError
+from elmore.serve.named_sources import name_sources
 from elmore.serve.settings import ServeSettings
 
 DEFAULT_NAME = "english"  # of the model shipped with elmore
@@ -45,27 +45,8 @@ def load_models(settings: ServeSettings) -> list[ServedModel]:
 
 
 def name_models(given: Sequence[str]) -> list[tuple[str, str | None]]:
-    """Return a name and a source for each model: NAME=MODEL, or named after its path or hub id.
-
-    >>> name_models(["owner/news", "law=models/2"])
-    [('owner/news', 'owner/news'), ('law', 'models/2')]
-    """
-    if not given:
-        return [(DEFAULT_NAME, None)]
-    named: dict[str, str | None] = {}
-    for text in given:
-        name, equals, source = text.partition("=")
-        if not equals or Path(text).exists():
-            path = Path(text)
-            name, source = (path.resolve().name if path.exists() else text), text
-        if not name or not source:
-            raise ElmoreError(f"--model {text!r:.200} has an empty part; give MODEL or NAME=MODEL")
-        if name in named:
-            raise ElmoreError(
-                f"two models are called {name!r:.60}; name them with --model NAME=MODEL"
-            )
-        named[name] = source
-    return list(named.items())
+    """Return a name and a source for each model; None is the model shipped with elmore."""
+    return [*name_sources(given, what="model").items()] or [(DEFAULT_NAME, None)]
 
 
 def find_model(models: Sequence[ServedModel], name: str | None) -> ServedModel:

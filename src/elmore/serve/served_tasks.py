@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from elmore import ElmoreError, load_task
 from elmore.serve.errors import RequestError
+from elmore.serve.named_sources import name_sources
 from elmore.serve.settings import ServeSettings
 
 
@@ -34,30 +34,9 @@ def load_tasks(settings: ServeSettings) -> list[ServedTask]:
     """Load all tasks."""
     return [
         ServedTask(name, model.task.name, model)
-        for name, folder in name_tasks(settings.tasks)
+        for name, folder in name_sources(settings.tasks, what="task").items()
         for model in [load_task(folder, device=settings.device)]
     ]
-
-
-def name_tasks(given: Sequence[str]) -> list[tuple[str, str]]:
-    """Return a name and a folder for each task: NAME=FOLDER, or named after the folder.
-
-    >>> name_tasks(["runs/entities", "law=runs/2"])
-    [('entities', 'runs/entities'), ('law', 'runs/2')]
-    """
-    named: dict[str, str] = {}
-    for text in given:
-        name, equals, folder = text.partition("=")
-        if not equals or Path(text).exists():
-            name, folder = Path(text).resolve().name, text
-        if not name or not folder:
-            raise ElmoreError(f"--task {text!r:.200} has an empty part; give FOLDER or NAME=FOLDER")
-        if name in named:
-            raise ElmoreError(
-                f"two tasks are called {name!r:.60}; name them with --task NAME=FOLDER"
-            )
-        named[name] = folder
-    return list(named.items())
 
 
 def find_task(tasks: Sequence[ServedTask], name: str | None) -> ServedTask:

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import elmore
-from elmore.serve.served_tasks import ServedTask, name_tasks
+from elmore.serve.named_sources import name_sources
+from elmore.serve.served_tasks import ServedTask
 from elmore.serve.settings import Limits
 from tests.serve.services import get, load_tiny, make_service, post
 from tests.tasks.fit.test_model import build
@@ -79,12 +80,10 @@ def test_the_server_says_what_the_page_can_show(tagger):
 
 
 def test_tasks_are_named_after_their_folders(tmp_path):
+    folder = str(tmp_path / "a=b")
     (tmp_path / "a=b").mkdir()
-    assert name_tasks([str(tmp_path / "a=b"), "law=x"]) == [
-        ("a=b", str(tmp_path / "a=b")),
-        ("law", "x"),
-    ]
-    with pytest.raises(elmore.ElmoreError, match="two tasks are called 'x'"):
-        name_tasks(["a/x", "b/x"])
-    with pytest.raises(elmore.ElmoreError, match="empty part"):
-        name_tasks(["a="])
+    assert name_sources([folder, "law=x"], what="task") == {"a=b": folder, "law": "x"}
+    with pytest.raises(elmore.ElmoreError, match=r"two tasks are called 'x'; .* --task NAME=TASK"):
+        name_sources(["x=a", "x=b"], what="task")
+    with pytest.raises(elmore.ElmoreError, match="--task 'a=' has an empty part"):
+        name_sources(["a="], what="task")

@@ -240,3 +240,30 @@ def test_entry_points_name_what_spacy_asks_for():
                 assert registry.architectures.get(name) is found
             if group == "spacy_factories":
                 assert spacy.Language.has_factory(name)
+
+
+def test_other_vectors_stand_beside_those_of_elmo(docs):
+    """`[x; ELMo]`: both reach the trained layer, and both get gradients."""
+    embed = registry.architectures.get("spacy.MultiHashEmbed.v2")(
+        width=4, attrs=["NORM"], rows=[50], include_static_vectors=False
+    )
+    model = make_tok2vec(model=str(TRAINED_MODEL), width=6, embed=embed)
+    model.initialize(docs)
+    found, backprop = model.begin_update(docs)
+    assert [array.shape for array in found] == [(len(doc), 6) for doc in docs]
+    width = elmore.load(TRAINED_MODEL).vector_dim + 4
+    maxout = next(node for node in model.walk() if node.name == "maxout")
+    assert maxout.get_dim("nI") == width
+    backprop([np.ones_like(array) for array in found])
+    for name, node in (("weights", "elmore_mix"), ("E", "hashembed")):
+        (part,) = [each for each in model.walk() if each.name == node]
+        assert part.get_grad(name).any()
+
+
+def test_other_vectors_need_a_width():
+    embed = registry.architectures.get("spacy.HashEmbedCNN.v2")(
+        width=4, depth=1, embed_size=50, window_size=1, maxout_pieces=2, subword_features=True,
+        pretrained_vectors=False,
+    )  # fmt: skip
+    with pytest.raises(elmore.ElmoreError, match="embed but no width"):
+        make_tok2vec(embed=embed)

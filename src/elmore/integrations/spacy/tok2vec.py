@@ -9,10 +9,11 @@ from typing import Any, List, Optional  # noqa: UP035  spaCy reads the annotatio
 import srsly
 from spacy.tokens import Doc
 from spacy.util import registry
-from thinc.api import Maxout, Model, chain, with_array
+from thinc.api import Maxout, Model, chain, concatenate, with_array
 from thinc.model import deserialize_attr, serialize_attr
 from thinc.types import Floats2d
 
+from elmore import ElmoreError
 from elmore.integrations.saved_model import SavedModel
 from elmore.integrations.spacy.layer_store import LayerStore
 
@@ -28,10 +29,12 @@ def make_tok2vec(
     device: str = "cpu",
     max_sentence_tokens: int = 10_000,
     cache_mb: int = 1000,
+    embed: Optional[Model[List[Doc], List[Floats2d]]] = None,  # noqa: UP006, UP045
 ) -> Model[List[Doc], List[Floats2d]]:  # noqa: UP006
     """Return (T, D) per doc, or (T, W) after a trained layer if `width` is given.
 
-    That layer is spaCy's own for embeddings, maxout with layer norm.
+    That layer is spaCy's own for embeddings, maxout with layer norm. It also reads the vectors of
+    `embed`, if given, such as spaCy's hash embeddings: `[x; ELMo]`, as in the paper.
 
     `cache_mb` bounds the layers kept in memory while training.
     """
@@ -47,9 +50,12 @@ def make_tok2vec(
         attrs={"layers": LayerStore(source, max_bytes=cache_mb * BYTES_PER_MB)},
     )
     if width is None:
+        if embed is not None:
+            raise ElmoreError("elmore.Tok2Vec.v1 has embed but no width; set the width to return")
         return mix
+    joined: Model[Any, Any] = mix if embed is None else concatenate(mix, embed)
     projected: Model[Any, Any] = chain(
-        mix, with_array(Maxout(nO=width, nP=MAXOUT_PIECES, dropout=0.0, normalize=True))
+        joined, with_array(Maxout(nO=width, nP=MAXOUT_PIECES, dropout=0.0, normalize=True))
     )
     projected.set_dim("nO", width)
     return projected

@@ -7,6 +7,7 @@ python scripts/test_integrations.py keras      # one
 import os
 import subprocess
 import sys
+import time
 import venv
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -48,6 +49,7 @@ ENVIRONMENTS = {
         packages=("flair>=0.15,<0.16",),
         tests=(
             "tests/integrations/test_flair.py",
+            "tests/recipes/test_integration_recipes.py",
             "tests/integrations/test_guides.py::test_a_page_runs_as_it_is_written[flair.md]",
         ),
     ),
@@ -56,6 +58,7 @@ ENVIRONMENTS = {
 
 def run_tests(name: str) -> int:
     """Install the environment if necessary, and return pytest's exit status."""
+    started = time.monotonic()
     environment = ENVIRONMENTS[name]
     folder = FOLDER / name
     python = folder / "bin" / "python"
@@ -66,12 +69,19 @@ def run_tests(name: str) -> int:
     subprocess.run(
         [*install, "--editable", ".", *TEST_PACKAGES, *environment.packages], cwd=ROOT, check=True
     )
-    return subprocess.run(
+    installed = time.monotonic()
+    status = subprocess.run(
         [python, "-m", "pytest", "-q", "-rs", *environment.tests],
         cwd=ROOT,
         env={**os.environ, **environment.variables},
         check=False,
     ).returncode
+    print(
+        f"{name}: installed in {installed - started:.0f} s, tested in "
+        f"{time.monotonic() - installed:.0f} s",
+        flush=True,
+    )
+    return status
 
 
 def main(names: list[str]) -> None:

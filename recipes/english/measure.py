@@ -37,6 +37,7 @@ WORDS = ("bank", "play", "spring", "bat", "match", "light")
 WORDS += ("mean", "fine", "court", "date", "pitch", "right")
 PARTS = ("perplexity", "tags", "senses", "words")
 TEST_SETS = ("senseval2", "senseval3", "semeval2007", "semeval2013", "semeval2015")
+SHARED_TEXTS = ("books", "articles")
 TUNING_SET = "semeval2007"
 """The usual development set of the field."""
 LEAST_USES = 5
@@ -61,7 +62,11 @@ class Measurement:
         self.glove = read_word_vectors(data / "glove" / "glove.6B.50d.top100k.f16.npz")
 
     def measure_perplexity(self) -> dict[str, Any]:
-        """Perplexity of both directions on held-out text, with and without carried state."""
+        """Perplexity of both directions on each held-out text.
+
+        Books and articles, on which all editions of the model are compared, are also measured
+        without carried state. Bits per character compare models with different vocabularies.
+        """
         language_model = load_language_model(self.model)
         elmo = language_model.elmo
         ways: dict[str, dict[str, Any]] = {
@@ -70,12 +75,14 @@ class Measurement:
             "zeros": {"state": StatePolicy.RESET, "initial_state": zero_state(elmo.bilm)},
         }
         results = {}
-        for name in ("books", "articles"):
+        for name in list_heldout(self.text):
             documents = read_documents(self.text / f"heldout_{name}.txt")
             if self.max_tokens is not None:
                 share = self.max_tokens // len(documents)
                 documents = [cut_document(document, max_tokens=share) for document in documents]
             for way, settings in ways.items():
+                if way != "carried" and name not in SHARED_TEXTS:
+                    continue
                 totals = measure_losses(
                     elmo,
                     language_model.softmax,
@@ -87,6 +94,7 @@ class Measurement:
                     "forward": totals.forward_perplexity,
                     "backward": totals.backward_perplexity,
                     "both": totals.perplexity,
+                    "bits_per_character": totals.bits_per_character,
                     "tokens": totals.num_tokens,
                     "unknown_share": totals.unknown_share,
                 }
@@ -210,6 +218,12 @@ class Measurement:
         """Read a test set."""
         folder = self.data / "wsd" / "Evaluation_Datasets" / name
         return read_sense_sentences(folder / f"{name}.data.xml")
+
+
+def list_heldout(text: Path) -> list[str]:
+    """Return the names of the held-out texts, those of all editions first."""
+    names = sorted(path.stem.removeprefix("heldout_") for path in text.glob("heldout_*.txt"))
+    return [*SHARED_TEXTS, *(name for name in names if name not in SHARED_TEXTS)]
 
 
 def read_documents(path: Path) -> list[Document]:

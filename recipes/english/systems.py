@@ -19,7 +19,7 @@ from recipes.english.fit_similarity import sample_lines
 
 Array = NDArray[np.float32]
 GLOVE, MINILM = "glove", "minilm"
-SENTENCES_PER_BATCH = 32
+SENTENCES_PER_BATCH, SENTENCES_PER_CHUNK = 32, 1024
 
 
 class System(Protocol):
@@ -36,6 +36,9 @@ class System(Protocol):
 
     def sentence_vectors(self, texts: Sequence[str]) -> dict[str, Array]:
         """Return (N, D) by kind; the first kind is the default."""
+
+    def forget(self) -> None:
+        """Clear caches, so that work is measured and not memory."""
 
 
 class ElmoreSystem:
@@ -60,6 +63,10 @@ class ElmoreSystem:
             "mean": self._embedder.sentence_vectors(texts),
             "similarity": self._embedder.sentence_vectors(texts, pool="similarity"),
         }
+
+    def forget(self) -> None:
+        """Clear the cache of token vectors."""
+        self._embedder.clear_cache()
 
 
 class GloveSystem:
@@ -92,6 +99,9 @@ class GloveSystem:
             pooled.append(pool_similarity(tokens, vectors, self._similarity))
         return {"mean": np.stack(means), "similarity": np.stack(pooled)}
 
+    def forget(self) -> None:
+        """Do nothing: there is no cache."""
+
 
 class MiniLMSystem:
     """all-MiniLM-L6-v2, a sentence encoder distilled from a transformer (Wang et al., 2020).
@@ -122,13 +132,25 @@ class MiniLMSystem:
         layers: str,  # noqa: ARG002  always all
     ) -> Iterator[Array]:
         """Yield (L, T, D) for each tokenized sentence."""
-        for batch in batched(sentences, SENTENCES_PER_BATCH):
-            pieces = self._cut([list(tokens) for tokens in batch], is_split_into_words=True)
-            with self._torch.inference_mode():
-                hidden = self._model(**pieces, output_hidden_states=True).hidden_states
-            stacked = self._torch.stack(hidden).numpy()  # (L, B, P, D)
-            for row, tokens in enumerate(batch):
-                yield average_pieces(stacked[:, row], pieces.word_ids(row), num_tokens=len(tokens))
+        for chunk in batched(sentences, SENTENCES_PER_CHUNK):
+            # Sorted by length, as sentence-transformers does, so that there is little padding.
+            order = sorted(range(len(chunk)), key=lambda row: len(chunk[row]))
+            found: dict[int, Array] = {}
+            for rows in batched(order, SENTENCES_PER_BATCH):
+                found |= zip(rows, self._embed([list(chunk[row]) for row in rows]), strict=True)
+            yield from (found[row] for row in range(len(chunk)))
+
+    def _embed(self, sentences: list[list[str]]) -> Iterator[Array]:
+        """Yield (L, T, D) for each sentence of a batch."""
+        pieces = self._cut(sentences, is_split_into_words=True)
+        with self._torch.inference_mode():
+            hidden = self._model(**pieces, output_hidden_states=True).hidden_states
+        stacked = self._torch.stack(hidden).numpy()  # (L, B, P, D)
+        for row, tokens in enumerate(sentences):
+            yield average_pieces(stacked[:, row], pieces.word_ids(row), num_tokens=len(tokens))
+
+    def forget(self) -> None:
+        """Do nothing: there is no cache."""
 
     def sentence_vectors(self, texts: Sequence[str]) -> dict[str, Array]:
         """Return the mean over word pieces."""
@@ -159,7 +181,7 @@ def average_pieces(pieces: Array, word_ids: Sequence[int | None], *, num_tokens:
     owners = np.array([-1 if number is None else number for number in word_ids])
     is_owner = owners[np.newaxis] == np.arange(num_tokens)[:, np.newaxis]  # (T, P)
     shares = is_owner / np.maximum(is_owner.sum(axis=1, keepdims=True), 1)
-    return np.einsum("tp,lpd->ltd", shares, pieces).astype(np.float32)
+    return shares.astype(np.float32) @ pieces
 
 
 def load_system(kind: str, *, name: str, data: Path, text: Path) -> System:

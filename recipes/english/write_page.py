@@ -59,8 +59,12 @@ def show_perplexity(results: dict[str, Any]) -> str:
     for name, found in results["perplexity"].items():
         text, way = name.split(", ")
         numbers = [f"{found[side]:.1f}" for side in ("forward", "backward", "both")]
-        rows.append([f"{text}, {WAYS[way]}", *numbers, f"{found['tokens']:,}"])
-    return write_table(["held-out text", "forward", "backward", "both", "tokens"], rows)
+        bits = f"{found['bits_per_character']:.3f}" if "bits_per_character" in found else ""
+        unknown = f"{100 * found['unknown_share']:.1f} %"
+        title = f"{text.replace('_', ', ')}, {WAYS[way]}"
+        rows.append([title, *numbers, bits, unknown, f"{found['tokens']:,}"])
+    header = ["held-out text", "forward", "backward", "both", "bits per character", "unknown"]
+    return write_table([*header, "tokens"], rows)
 
 
 def show_tags(results: dict[str, Any]) -> str:

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from elmore.lm import muon
+from elmore.lm.settings import load_settings
 from elmore.probes.nearest_sense import MOST_FREQUENT, SenseUse
 from elmore.probes.sense_data import SenseSentence, SenseTarget
 from recipes import pages
@@ -34,6 +35,19 @@ def test_documents_end_at_blank_lines_and_are_cut_at_sentences(tmp_path):
     ]
     assert measure.cut_document(documents[1], max_tokens=4) == documents[1][:1]
     assert measure.cut_document(documents[1], max_tokens=5) == documents[1]
+
+
+def test_texts_of_all_editions_come_first(tmp_path):
+    for name in (
+        "heldout_abstracts",
+        "heldout_books",
+        "heldout_modern_law",
+        "heldout_articles",
+        "x",
+    ):
+        (tmp_path / f"{name}.txt").write_text("")
+    expected = ["books", "articles", "abstracts", "modern_law"]
+    assert measure.list_heldout(tmp_path) == expected
 
 
 def test_all_mixes_in_quarters():
@@ -103,6 +117,16 @@ def test_every_recipe_can_be_read_and_falls_at_the_end(name):
     settings = compare_recipes.read_recipe(name, num_steps=100)
     assert (settings.training.max_steps, settings.optimizer.decay_steps) == (100, 30)
     assert settings.optimizer.final_share == 0.02
+
+
+def test_the_second_edition_is_the_base_recipe_with_the_compared_mix():
+    path = compare_recipes.SETTINGS.parent / "second" / "settings.toml"
+    settings = load_settings(path)
+    base = [f"{name}={value}" for name, value in compare_recipes.BASE.items()]
+    changed = load_settings(path, base)
+    assert changed == settings
+    weights = {name: n for name, n in compare_recipes.WEIGHTS.items() if n > 1}
+    assert settings.training.weights == weights
 
 
 def test_gates_are_orthogonalized_one_by_one_with_the_usual_size_of_an_update():

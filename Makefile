@@ -1,6 +1,6 @@
 # `make` alone lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick docs test-sdist test-integrations browser test-browser page test-page tiny-model sanitize lint fix check clean
+.PHONY: help demo test quick docs test-sdist test-integrations test-cluster browser test-browser page test-page tiny-model sanitize lint fix check clean
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
@@ -19,6 +19,9 @@ test-sdist: .venv/.installed-dev  ## build the packages and run the quick tests 
 
 test-integrations:  ## test libraries that need environments of their own (gigabytes, minutes)
 	$(PYTHON) scripts/test_integrations.py
+
+test-cluster:  ## test Ray, Spark, datasets, Dask and S3, without a network (gigabytes, minutes)
+	$(PYTHON) scripts/test_integrations.py cluster
 
 PAGE := examples/browser
 NPM := build/npm

@@ -25,6 +25,8 @@ NEEDS = {
     "lightning.md": ["lightning"],
     "onnx.md": ["onnx", "onnxruntime"],
     "sentence_transformers.md": ["sentence_transformers", "datasets", "accelerate"],
+    "datasets.md": ["datasets"],
+    "engines.md": ["ray", "pyspark", "dask"],  # installed by make test-cluster
     "flair.md": ["flair"],  # installed by make test-integrations
 }
 
@@ -55,6 +57,10 @@ def test_every_page_is_run():
 @pytest.mark.filterwarnings("ignore:::torch")  # its compiler warns
 @pytest.mark.filterwarnings("ignore::FutureWarning:flair")
 @pytest.mark.filterwarnings("ignore:::lightning")
+@pytest.mark.filterwarnings("ignore:::pyspark")
+@pytest.mark.filterwarnings("ignore:::ray")
+@pytest.mark.filterwarnings("ignore:::datasets")
+@pytest.mark.filterwarnings("ignore:::multiprocess")
 # `spacy package` leaves a file open.
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
@@ -69,6 +75,7 @@ def test_a_page_runs_as_it_is_written(page, tmp_path, monkeypatch, elmore_comman
         Path(f"{part}.iob").write_text(Path(f"conll2003/eng.{name}").read_text())
     shipped = Path(elmore.__file__).parent / "models" / "english"
     monkeypatch.setattr(loading, "DEFAULT_MODEL", shipped)
+    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
     for block in pages.find_blocks(f"integrations/{page}"):
         if block.title:
             Path(block.title).write_text(block.text)

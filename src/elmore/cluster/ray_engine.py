@@ -5,6 +5,7 @@ or a rerun can never duplicate a row. An actor asks for half a CPU, because Ray 
 when its actors hold all of them.
 """
 
+import logging
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -56,6 +57,8 @@ def run_on_ray(
     ray = _import_ray()
     by_number = {shard.number: shard for shard in shards}
     with _connected(ray, address):
+        ray.data.DataContext.get_current().enable_progress_bars = False  # elmore shows its own
+        logging.getLogger("ray.data").setLevel(logging.WARNING)
         if num_workers is None:
             num_workers = max(1, int(ray.cluster_resources().get("CPU", 1)) // threads)
         num_workers = min(num_workers, len(shards))

@@ -1,3 +1,4 @@
+import gc
 from collections.abc import Iterator
 from contextlib import nullcontext
 
@@ -16,6 +17,12 @@ torch.set_num_threads(1)
 
 def _is_bounded(item: pytest.Item) -> bool:
     return item.get_closest_marker("slow") is None and not variants.IS_SANITIZED
+
+
+def pytest_collection_finish() -> None:
+    """Let the garbage collector skip what the imports and the collected tests allocated."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(wrapper=True)

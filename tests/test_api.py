@@ -421,3 +421,27 @@ def test_an_embedder_writes_a_file_of_some_layers(tmp_path):
         assert report.layers == "0,2"
         for sentence, read in zip(SENTENCES, elmore.read_vectors(path), strict=True):
             assert np.array_equal(read.vectors, embedder.embed(sentence, layers=[0, 2]))
+
+
+FUNCTIONS = [name for name in elmore.__all__ if inspect.isfunction(getattr(elmore, name))]
+
+
+@pytest.mark.parametrize("name", sorted({*FUNCTIONS} - {"replace_file"}))
+def test_every_function_says_how_it_is_called(name):
+    with pytest.raises(ConfigError, match=f"^{name} has no argument 'batchsize'; "):
+        getattr(elmore, name)(batchsize=3)
+
+
+@pytest.mark.parametrize(
+    "write_or_read",
+    [
+        lambda embedder: elmore.read_vectors(3),
+        lambda embedder: elmore.embed_to_file(embedder, ["a"], 3),
+        lambda embedder: embedder.save(3),
+        lambda embedder: elmore.Elmo(embedder).save(3),
+        lambda embedder: embedder.language_model.save(3),
+    ],
+)
+def test_what_is_not_a_path_is_named(write_or_read):
+    with pytest.raises(ConfigError, match=r"^(path|out|folder) is 3; give a path$"):
+        write_or_read(elmore.load())

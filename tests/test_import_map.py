@@ -24,10 +24,10 @@ MAP = {
     "kernels": {"config", "errors"},
     "model": {"config", "errors", "kernels", "text"},
     "build": {"config", "model", "text"},
-    "weights": {"build", "config", "errors", "files", "model", "text", "wording"},
+    "weights": {"arguments", "build", "config", "errors", "files", "model", "text", "wording"},
     "read": {"config", "errors", "model", "settings", "text"},
     "jobs": {"errors", "files"},
-    "corpus": {"errors", "files", "settings", "text", "wording"},
+    "corpus": {"arguments", "errors", "files", "settings", "text", "wording"},
     "lm": {
         "config",
         "corpus",
@@ -71,7 +71,7 @@ MAP = {
     },
     "probes": {"config", "embed", "errors", "model", "tasks", "text"},
     "comparison": {"errors", "files", "jobs", "settings", "tasks", "weights", "wording"},
-    "explore": {"config", "embed", "errors", "files", "lm", "settings", "text"},
+    "explore": {"arguments", "config", "embed", "errors", "files", "lm", "settings", "text"},
     "api": {
         "arguments",
         "comparison",

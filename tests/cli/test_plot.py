@@ -134,6 +134,9 @@ def test_what_cannot_be_drawn_is_a_sentence_and_leaves_nothing(tmp_path, monkeyp
         draw(run, out=tmp_path / "curve.jpg")
     with pytest.raises(DataError, match=r"no training run at .*nothing"):
         draw(run, tmp_path / "nothing")
+    (tmp_path / "circle").symlink_to("circle")
+    with pytest.raises(DataError, match=r"no training run at .*circle"):
+        draw(tmp_path / "circle")
     with pytest.raises(
         DataError, match="empty: no loss and no held-out perplexity logged yet; wait"
     ):

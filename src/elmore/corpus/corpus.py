@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from elmore.arguments import explain_calls
 from elmore.corpus.checks import (
     check_counts,
     check_documents,
@@ -79,6 +80,7 @@ class Corpus:
         self.shards.check(rank=rank, num_ranks=num_ranks, on_shard=on_shard)
 
 
+@explain_calls()
 def open_corpus(folder: str | os.PathLike[str]) -> Corpus:
     """Open a prepared corpus, and verify the checksums of all files except the shards.
 

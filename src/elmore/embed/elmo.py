@@ -26,7 +26,7 @@ from elmore.model.padded_bilm import add_markers, read_padded
 from elmore.model.scalar_mix import ScalarMix, read_logits
 from elmore.model.state import BiLMState, RowMemory
 from elmore.read.token_cache import TokenCache
-from elmore.settings import check_number, check_range, read_choice
+from elmore.settings import check_number, check_range, read_choice, read_path
 from elmore.text.batches import (
     NUM_MARKERS,
     Batch,
@@ -249,7 +249,7 @@ class Elmo(nn.Module):
                 "this Elmo was made from a biLM alone, which lacks what a model folder needs; make "
                 "it from the model, Elmo(model), to save it"
             )
-        self._model[0].save_pretrained(folder, store=store)
+        self._model[0].save_pretrained(read_path("folder", folder), store=store)
 
     @property
     def carried_state(self) -> BiLMState | None:

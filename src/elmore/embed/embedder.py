@@ -28,7 +28,7 @@ from elmore.model.state import BiLMState, RowMemory
 from elmore.read.engine import Engine
 from elmore.read.token_cache import TokenCache
 from elmore.read.windows import SentenceWindow, WindowedReading
-from elmore.settings import check_number, check_positive, check_range, read_choice
+from elmore.settings import check_number, check_positive, check_range, read_choice, read_path
 from elmore.text.inputs import check_sentences
 from elmore.text.language import Language
 from elmore.text.offsets import find_offsets
@@ -539,6 +539,7 @@ class Embedder(metaclass=ExplainsNames):
         """
         from elmore.lm.language_model import NoSoftmaxError  # noqa: PLC0415
 
+        folder = read_path("folder", folder)
         is_known = self._similarity is not None or not self._is_changed()
         similarity = self._read_similarity() if is_known else None  # of the weights as loaded
         try:
@@ -548,7 +549,7 @@ class Embedder(metaclass=ExplainsNames):
                 self.language_model.save(folder, store=store, store_softmax=store_softmax)
         except NoSoftmaxError:
             self.load_model().save_pretrained(folder, store=store)
-        replace_similarity(Path(folder), similarity)
+        replace_similarity(folder, similarity)
 
     def load_model(self) -> ElmoModel:
         """Return the model with its weights, loading them again if they were released."""

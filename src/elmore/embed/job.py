@@ -34,6 +34,7 @@ from elmore.embed.vector_file import (
 )
 from elmore.errors import ConfigError, DataError
 from elmore.model.state import BiLMState
+from elmore.settings import read_path
 from elmore.text.files import TextForm
 from elmore.text.inputs import GivenSentence, open_input
 
@@ -100,7 +101,7 @@ def embed_to_file(
     elmore.embed_to_file(embedder, "reviews.txt", "reviews.h5", form="lines")
     ```
     """
-    out = Path(out)
+    out = read_path("out", out)
     check_vector_path(out, dtype=DTYPES[read_precision("dtype", dtype, VECTORS_IN_FILES)])
     if not isinstance(embedder, Embedder):
         embedder = load(embedder)

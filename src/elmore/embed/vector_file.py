@@ -14,10 +14,12 @@ from typing import Any, Protocol, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from elmore.arguments import explain_calls
 from elmore.config import Precision
 from elmore.embed.vector_folder import find_parts
 from elmore.errors import DataError, MissingExtraError
 from elmore.files.atomic import replace_file, resolve_target
+from elmore.settings import read_path
 
 FORMAT = 1
 # numpy's names of the formats, as headers have them.
@@ -193,6 +195,7 @@ class StoredVectors(Iterator[SentenceVectors]):
             return import_module("polars").from_arrow(self.to_arrow())
 
 
+@explain_calls()
 def read_vectors(path: str | Path) -> StoredVectors:
     """Read a vector file sentence by sentence, in the order they were written.
 
@@ -254,7 +257,7 @@ def _find_format(path: Path) -> VectorFormat:
 
 
 def _find_file(path: str | Path) -> Path:
-    path = Path(path)
+    path = read_path("path", path)
     if not path.is_file() and not path.is_dir():
         raise DataError(f"there is no file {path}; give the path of a vector file")
     return path

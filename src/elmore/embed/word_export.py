@@ -5,6 +5,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+from elmore.arguments import explain_calls
 from elmore.embed.embedder import Embedder, load
 from elmore.embed.layer_choice import Layers
 from elmore.embed.static_words import TOKEN_LAYER, average_uses, choose_words, embed_words
@@ -20,6 +21,7 @@ from elmore.text.word_vectors import WordVectors
 PathLike = str | Path
 
 
+@explain_calls()
 def word_vectors(
     words: PathLike | Iterable[str] | None = None,
     *,
@@ -71,6 +73,7 @@ def word_vectors(
     return table
 
 
+@explain_calls()
 def export_words(
     out: PathLike,
     words: PathLike | Iterable[str] | None = None,

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+from elmore.arguments import explain_calls
 from elmore.config import StatePolicy
 from elmore.embed.embedder import Embedder, load
 from elmore.embed.layer_choice import ALL, TOP, Layers
@@ -60,6 +61,7 @@ class IndexReport:
     seconds: float
 
 
+@explain_calls()
 def build_index(
     text: str | Path | Sequence[str | Path],
     out: str | Path,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from elmore.arguments import explain_calls
 from elmore.embed.embedder import Embedder, Sentence
 from elmore.explore.uses import to_unit_length
 
@@ -23,6 +24,7 @@ class TokenSimilarity:
     mix follow without the vectors."""
 
 
+@explain_calls()
 def token_similarity(embedder: Embedder, sentence: Sentence) -> TokenSimilarity:
     """Return how similar the tokens of a sentence are to each other, in each layer.
 

@@ -1,6 +1,7 @@
 """Curves of training runs, from their metrics: loss and held-out perplexity."""
 
 import math
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -117,7 +118,7 @@ def _read_run(run: Path) -> list[dict[str, Any]]:
 
 def _find_names(runs: Sequence[Path]) -> list[str]:
     """Return the shortest ends of the paths that distinguish them all."""
-    parts = [run.resolve().parts for run in runs]
+    parts = [Path(os.path.realpath(run)).parts for run in runs]  # also of circular links
     number = 1
     while len({path[-number:] for path in parts}) < len(set(parts)):
         number += 1

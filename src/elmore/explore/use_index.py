@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from elmore.arguments import explain_calls
 from elmore.embed.embedder import Embedder, Sentence
 from elmore.errors import ConfigError, DataError
 from elmore.explore.index_files import check_files, open_files
@@ -45,6 +46,7 @@ class SourceFacts:
     num_tokens: int
 
 
+@explain_calls()
 def open_index(folder: str | Path | None = None) -> "UseIndex":
     """Open an index that `elmore index` or `build_index` made; by default, elmore's example.
 

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from elmore.errors import ModelError
+from elmore.settings import read_path
 from elmore.text.inputs import check_sentences
 from elmore.text.tokens import parse_sentence
 from elmore.weights.bilm_tf_checkpoint import read_checkpoint_softmax
@@ -115,7 +116,7 @@ class LanguageModel:
         `store_softmax` is the format of the softmax, by default that of the other weights; it can
         also be `int8`.
         """
-        folder = Path(folder)
+        folder = read_path("folder", folder)
         check_target(folder)
         if self.log_shares.shape != (len(self.words),):
             raise ModelError(

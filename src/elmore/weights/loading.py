@@ -8,6 +8,7 @@ from pathlib import Path
 
 import h5py
 
+from elmore.arguments import explain_calls
 from elmore.errors import ModelError
 from elmore.files.untrusted import read_json
 from elmore.weights.archive import SUFFIXES, is_archive, name_archive, unpack
@@ -139,6 +140,7 @@ def _make_absolute(path: str | Path | None) -> str | None:
     return str(Path(path).absolute()) if path else None
 
 
+@explain_calls()
 def load_model(
     source: str | Path | None = None,
     *,

@@ -84,6 +84,13 @@ def test_a_path_is_whole_wherever_it_was_given(tmp_path, monkeypatch):
     assert load_settings("tags").with_absolute_paths().words.file is None
 
 
+def test_the_path_of_a_circular_link_is_left_to_the_reader(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "circle").symlink_to("circle")
+    settings = load_settings("tags", changes=["words.file=circle"]).with_absolute_paths()
+    assert settings.words.file == str(tmp_path / "circle")
+
+
 @pytest.mark.parametrize("kind", sorted(KINDS))
 def test_a_file_of_another_task_is_refused(kind):
     assert load_settings(kind).kind == kind

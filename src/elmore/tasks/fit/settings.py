@@ -1,6 +1,7 @@
 """The settings of a task: read from TOML, changed by `--set`, saved with the trained network."""
 
 import json
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
@@ -202,8 +203,8 @@ class FitSettings:
         """Return the same settings with absolute paths, valid in any working directory."""
         if self.words.file is None:
             return self
-        path = Path(self.words.file).expanduser().resolve()
-        return replace(self, words=replace(self.words, file=str(path)))
+        path = os.path.realpath(Path(self.words.file).expanduser())  # also of a circular link
+        return replace(self, words=replace(self.words, file=path))
 
 
 SECTIONS = {

@@ -43,6 +43,16 @@ def test_embeds_a_file_of_tokens(folder, elmore_command, state):
     assert "3 sentences, 6 tokens" in result.err
 
 
+def test_one_is_singular(folder, elmore_command):
+    (folder / "one.txt").write_text("Yes\n")
+    result = elmore_command("embed", "one.txt", "--out", "one.h5")
+    assert "one.h5: 1 sentence, 1 token, layers average" in result.err
+    result = elmore_command("index", "one.txt", "--out", "index")
+    assert "index: added 1 token; 1 token of 1 word in 1 sentence, " in result.err
+    result = elmore_command("evaluate", "one.txt")
+    assert "1, and the ends of 1 sentence\n" in result.out
+
+
 def test_tabs_separate_tokens_where_a_line_has_one(folder, elmore_command):
     (folder / "tabs.txt").write_text("a b\tc\t\u3000\na b\n")
     elmore_command("embed", "tabs.txt", "--tokenized", "--out", "v.npz")

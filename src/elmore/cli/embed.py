@@ -19,6 +19,7 @@ from elmore.embed.unit import Unit
 from elmore.text.files import TextForm
 from elmore.text.language import Language
 from elmore.text.line_sentences import NumberedSentence
+from elmore.wording import count
 
 if TYPE_CHECKING:
     from elmore.embed.embedder import Embedder
@@ -267,8 +268,8 @@ def _embed_one(
         resumed = report.num_resumed_sentences
         done_before = f" ({resumed:,} of them by an earlier run)" if resumed else ""
         print(
-            f"{out}: {report.num_sentences:,} sentences{done_before}, "
-            f"{report.num_tokens:,} tokens, layers {report.layers}, state {report.state}",
+            f"{out}: {count(report.num_sentences, 'sentence')}{done_before}, "
+            f"{count(report.num_tokens, 'token')}, layers {report.layers}, state {report.state}",
             file=sys.stderr,
         )
 

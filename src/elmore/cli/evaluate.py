@@ -18,6 +18,7 @@ from elmore.config import StatePolicy
 from elmore.errors import DataError
 from elmore.text.documents import group_documents, limit_sentences
 from elmore.text.language import Language
+from elmore.wording import count
 
 if TYPE_CHECKING:
     from elmore.lm.language_model import LanguageModel
@@ -248,7 +249,7 @@ def _print_whole(facts: dict[str, Any]) -> None:
             "forward": f"{facts['forward_perplexity']:,.2f}",
             "backward": f"{facts['backward_perplexity']:,.2f}",
             "bits per character": f"{facts['bits_per_character']:.3f}",
-            "tokens": f"{facts['num_tokens']:,}, and the ends of {num_ends:,} sentences",
+            "tokens": f"{facts['num_tokens']:,}, and the ends of {count(num_ends, 'sentence')}",
             "outside the vocabulary": f"{facts['unknown_share']:.2%} of the tokens",
             "state": f"{facts['state']}{start}",
         }

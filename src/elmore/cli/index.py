@@ -11,6 +11,7 @@ import typer
 from elmore.cli import options
 from elmore.cli.index_building import build_shown
 from elmore.text.language import Language
+from elmore.wording import count
 
 
 def index(
@@ -107,9 +108,9 @@ def index(
     if as_json:
         print(json.dumps(asdict(report)))
         return
-    added = f"added {report.num_added_tokens:,} tokens; " if report.num_added_sources else ""
+    added = f"added {count(report.num_added_tokens, 'token')}; " if report.num_added_sources else ""
     print(
-        f"{out}: {added}{report.num_tokens:,} tokens of {report.num_words:,} words in "
-        f"{report.num_sentences:,} sentences, {report.num_bytes / 1e6:,.1f} MB",
+        f"{out}: {added}{count(report.num_tokens, 'token')} of {count(report.num_words, 'word')} "
+        f"in {count(report.num_sentences, 'sentence')}, {report.num_bytes / 1e6:,.1f} MB",
         file=sys.stderr,
     )

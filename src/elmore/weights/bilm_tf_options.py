@@ -9,6 +9,7 @@ from typing import Any
 from elmore.config import About, CharacterConfig, LSTMConfig, ModelConfig, Units, WordConfig
 from elmore.errors import ConfigError, ModelError
 from elmore.text.characters import NUM_BYTE_UNITS
+from elmore.wording import count
 
 # Models are trained with 261 units and run with one more for "no token", which elmore doesn't need.
 UNITS_WHEN_RUNNING = NUM_BYTE_UNITS + 1
@@ -127,4 +128,6 @@ def _describe_training(options: Mapping[str, Any]) -> str | None:
     tokens, epochs = options.get("n_train_tokens"), options.get("n_epochs")
     if not isinstance(tokens, int):
         return None
-    return f"{tokens:,} tokens" + (f", {epochs} epochs" if isinstance(epochs, int) else "")
+    return count(tokens, "token") + (
+        f", {count(epochs, 'epoch')}" if isinstance(epochs, int) else ""
+    )

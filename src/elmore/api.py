@@ -2,7 +2,6 @@
 
 import json
 import os
-import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from elmore.arguments import explain_calls
 from elmore.config import StatePolicy
-from elmore.errors import ConfigError, DataError
+from elmore.errors import ConfigError, DataError, warn_caller
 from elmore.settings import (
     apply_change,
     check_fields,
@@ -531,10 +530,9 @@ def _read_settings(
 ) -> tuple[PathLike | None, list[str]]:
     """Return the file of settings and the changes; a mapping changes the default settings."""
     if config is not None:
-        warnings.warn(
+        warn_caller(
             "config= is now called settings=, and settings= is now called changes=",
             FutureWarning,
-            stacklevel=3,
         )
         changes = {**(settings if isinstance(settings, Mapping) else {}), **(changes or {})}
         settings = config

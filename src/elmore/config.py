@@ -1,12 +1,11 @@
 """The config of a model: frozen dataclasses, validated on creation, saved as JSON."""
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from enum import StrEnum
 from typing import Any
 
-from elmore.errors import ConfigError
+from elmore.errors import ConfigError, warn_caller
 from elmore.settings import check_fields, check_range, is_number, read_choice, read_section
 
 FORMAT = 1
@@ -73,8 +72,9 @@ def read_precision(name: str, value: Any, allowed: Sequence[Precision]) -> Preci
     text = str(getattr(value, "__name__", value)).removeprefix("torch.")  # of numpy's, of torch's
     found = OTHER_SPELLINGS.get(text)
     if found in allowed and isinstance(value, str):
-        warnings.warn(
-            f"{name} {value!r} is now spelled {str(found)!r}", FutureWarning, stacklevel=3
+        warn_caller(
+            f"{name} {value!r} is now spelled {str(found)!r}",
+            FutureWarning,
         )
     for precision in allowed:
         if precision in (text, found):

@@ -1,4 +1,8 @@
-"""Errors that users can cause and fix; the command line prints one sentence, exit status 2."""
+"""Errors that users can cause and fix: the command line prints one sentence, exit status 2."""
+
+import sys
+import warnings
+from types import FrameType
 
 
 class ElmoreError(Exception):
@@ -26,3 +30,12 @@ class MissingExtraError(ElmoreError):
 
 class DataWarning(UserWarning):
     """The data looks wrong but can be used; the command line prints this as one line."""
+
+
+def warn_caller(message: str, category: type[Warning]) -> None:
+    """Warn, and show the line of the user's program from which elmore was called."""
+    frame: FrameType | None = sys._getframe()
+    level = 1
+    while frame is not None and frame.f_globals.get("__name__", "").startswith("elmore."):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)

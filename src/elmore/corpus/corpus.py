@@ -4,7 +4,6 @@ Everything large is memory-mapped. docs/reference/corpora.md specifies the files
 """
 
 import os
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -40,7 +39,7 @@ from elmore.corpus.folder import (
 from elmore.corpus.part import CorpusPart, OnShards, ShardFiles
 from elmore.corpus.shards import ShardFacts
 from elmore.corpus.summary import has_checksum, read_summary
-from elmore.errors import DataError, DataWarning
+from elmore.errors import DataError, DataWarning, warn_caller
 from elmore.settings import read_path
 from elmore.text.vocabulary import UNKNOWN_WORD, read_word_list
 from elmore.wording import count
@@ -88,17 +87,16 @@ def open_corpus(folder: str | os.PathLike[str]) -> Corpus:
     """
     folder = read_path("the corpus", folder)
     summary = read_summary(folder)
-    facts = [ShardFacts.from_json(entry) for entry in summary["shards"]]
+    facts = [ShardFacts(**entry) for entry in summary["shards"]]  # checked already
     for name, entry in summary["files"].items():
         _refuse(find_file_damage(folder / name, entry))
     for number, shard in enumerate(facts):
         _refuse(find_size_damage(shard_path(folder, number), num_bytes=shard.num_bytes))
     if not has_checksum(summary):
-        warnings.warn(
+        warn_caller(
             f"{folder / SUMMARY} was written by an older version of elmore and has no checksum of "
             "its own, so damage to it may go unnoticed; the other files are checked",
             DataWarning,
-            stacklevel=2,
         )
     return _load(folder, summary, facts)
 
@@ -159,7 +157,7 @@ def check_corpus(
     num_shards = len(summary["shards"])
     for number, entry in enumerate(summary["shards"]):
         on_shard(number, num_shards)
-        found.append(find_shard_damage(shard_path(folder, number), ShardFacts.from_json(entry)))
+        found.append(find_shard_damage(shard_path(folder, number), ShardFacts(**entry)))
     damages = [damage for damage in found if damage is not None]
     if damages:
         more = len(damages) - MAX_NAMED

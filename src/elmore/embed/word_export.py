@@ -1,7 +1,6 @@
 """Static word vectors for other programs: one vector per word, computed and written."""
 
 import sys
-import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
@@ -10,7 +9,7 @@ from elmore.embed.embedder import Embedder, load
 from elmore.embed.layer_choice import Layers
 from elmore.embed.static_words import TOKEN_LAYER, average_uses, choose_words, embed_words
 from elmore.embed.word2vec_file import check_word2vec_path, fits_word2vec, write_word2vec
-from elmore.errors import ConfigError, DataError, DataWarning
+from elmore.errors import ConfigError, DataError, DataWarning, warn_caller
 from elmore.settings import check_range, read_path
 from elmore.text.files import TextForm
 from elmore.text.inputs import check_sentences, open_input, parse_given
@@ -135,9 +134,8 @@ def _warn_about_missing(wanted: Sequence[str], found: Sequence[str], *, reason: 
     kept = set(found)
     missing = [word for word in dict.fromkeys(wanted) if word not in kept]
     if missing:
-        warnings.warn(
+        warn_caller(
             f"{len(missing)} of {len(set(wanted))} words {reason} and are left out, such as "
             f"{missing[0]!r:.40}",
             DataWarning,
-            stacklevel=3,
         )

@@ -1,6 +1,5 @@
 """Mix the layers of a biLM into one vector per token (Peters et al., 2018, eq. 1)."""
 
-import warnings
 from collections.abc import Sequence
 from math import fsum, isfinite, log
 from typing import Any, Self
@@ -8,7 +7,7 @@ from typing import Any, Self
 import torch
 from torch import Tensor, nn
 
-from elmore.errors import ConfigError
+from elmore.errors import ConfigError, warn_caller
 
 # exp of this is 0 in every precision, and the number itself is exact in every precision.
 LOG_OF_ZERO = -1000.0
@@ -117,10 +116,9 @@ class ScalarMix(nn.Module):
 def read_logits(logits: Any, old_name: Any, *, num_layers: int) -> list[float] | None:
     """Return the initial logits of a mix, which may be given under their old name."""
     if old_name is not None:
-        warnings.warn(
+        warn_caller(
             "initial_weights= is now called initial_logits=, because softmax is applied to it",
             FutureWarning,
-            stacklevel=3,
         )
         logits = old_name if logits is None else logits
     if logits is None:

@@ -1,7 +1,6 @@
 """From files to a trained task network: read, check, train, score, save."""
 
 import shutil
-import warnings
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from elmore.errors import DataError, DataWarning
+from elmore.errors import DataError, DataWarning, warn_caller
 from elmore.files.atomic import refuse_broken_links, replace_json
 from elmore.files.untrusted import read_json
 from elmore.jobs.device import read_device
@@ -220,10 +219,9 @@ def _warn_of_unknown_labels(task: Task, data: TaskData, labels: Labels) -> None:
         unknown = [label for label in found if label not in (*labels, *TagScheme)]
         if unknown:
             shown = ", ".join(map(quote, unknown[:5])) + (", ..." if len(unknown) > 5 else "")
-            warnings.warn(
+            warn_caller(
                 f"{name} has labels that do not occur in training and cannot be predicted: {shown}",
                 DataWarning,
-                stacklevel=2,
             )
 
 

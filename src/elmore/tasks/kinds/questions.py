@@ -2,7 +2,6 @@
 
 import json
 import math
-import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,7 +15,7 @@ import torch
 from torch import Tensor
 
 from elmore.config import MAX_DIM
-from elmore.errors import DataError, DataWarning
+from elmore.errors import DataError, DataWarning, warn_caller
 from elmore.settings import check_range, check_share, read_choice
 from elmore.tasks.data.answer_spans import Fit, Span, find_offsets
 from elmore.tasks.data.file_forms import FileForm, reads
@@ -248,10 +247,9 @@ def _check_answers(path: Path, paragraphs: Iterable[Paragraph]) -> Iterator[Para
     }
     found = [f"{fits[fit]:,} {problem}" for fit, problem in problems.items() if fits[fit]]
     if found:
-        warnings.warn(
+        warn_caller(
             f"{path}: of {fits.total():,} answers, {' and '.join(found)}",
             DataWarning,
-            stacklevel=2,
         )
 
 

@@ -9,13 +9,12 @@ Each scheme has exactly one way to write given spans. So tags follow a scheme if
 again gives the same tags; where it does not, it gives the expected tag.
 """
 
-import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from elmore.errors import DataError, DataWarning
+from elmore.errors import DataError, DataWarning, warn_caller
 
 OUTSIDE = "O"
 _BEGINNING = {"B", "S", "U"}
@@ -143,11 +142,10 @@ class SchemeGuess:
                 f"fits only {num_fitting} of {num_sentences} sentences with spans; fix the tags"
             )
         if num_wrong := num_sentences - num_fitting:
-            warnings.warn(
+            warn_caller(
                 f"{self._misfits[best]}; in total, {num_wrong:,} of {num_sentences:,} sentences "
                 "with spans have invalid tags, which are read as conlleval reads them",
                 DataWarning,
-                stacklevel=2,
             )
         return best
 

@@ -1,4 +1,5 @@
 import gc
+import os
 from collections.abc import Iterator
 from contextlib import nullcontext
 
@@ -43,6 +44,12 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Iterator[None]:
 def _small_default(monkeypatch):
     """Without a name, use the tests' own model; test_shipped_model.py asks for the other."""
     monkeypatch.setattr(loading, "DEFAULT_MODEL", TRAINED_MODEL)
+
+
+@pytest.fixture(autouse=True)
+def _no_waiting_for_the_disk(monkeypatch):
+    """No test cuts the power, so none needs to wait until its files are safe from that."""
+    monkeypatch.setattr(os, "fsync", lambda descriptor: None)
 
 
 @pytest.fixture

@@ -4,11 +4,15 @@ import io
 import json
 import sys
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import pytest
+import typer.main
 
 from elmore.cli.app import main
+
+build_once = cache(typer.main.get_command)
 
 
 @dataclass(frozen=True)
@@ -30,6 +34,8 @@ class Terminal:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
         self._monkeypatch = monkeypatch
+        # Typer builds all commands for every call, which takes longer than most commands here.
+        monkeypatch.setattr(typer.main, "get_command", build_once)
         self._capsys = capsys
 
     def __call__(self, *arguments: object, stdin: bytes = b"") -> Result:

@@ -76,6 +76,7 @@ class RowsAsTexts(Rows, ElmoVectorizer):
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pool", ["mean", "max", "last"])
 def test_the_checks_of_scikit_learn_pass_on_rows_written_as_texts(pool):
     results = estimator_checks.check_estimator(RowsAsTexts(pool=pool), on_fail=None, on_skip=None)
@@ -181,6 +182,7 @@ def test_token_rows_in_cross_validation_by_text():
     assert pipeline.fit(texts, labels).score(texts, labels) > 0.9
 
 
+@pytest.mark.slow
 def test_a_grid_search_over_settings_of_the_vectorizer(tmp_path):
     pipeline = make_pipeline(
         ElmoVectorizer(MODEL), StandardScaler(), LogisticRegression(), memory=str(tmp_path)
@@ -261,7 +263,7 @@ def test_a_clone_has_the_settings_and_no_model():
     ],
     ids=repr,
 )
-def test_what_is_no_text_is_refused(texts, message):
+def test_what_is_not_text_is_refused(texts, message):
     with pytest.raises(elmore.ElmoreError, match=message):
         ElmoVectorizer(MODEL).fit_transform(texts)
 

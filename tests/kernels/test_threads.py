@@ -81,6 +81,7 @@ def test_many_callers_of_one_embedder_get_the_bits_of_one(variant, two_threads):
             assert np.array_equal(ours, theirs)
 
 
+@pytest.mark.slow
 def test_callers_that_train_at_once_get_the_gradients_of_one(variant, two_threads):
     case = Case(lengths=(4, 2, 3), output_dim=17, cell_dim=33)
 
@@ -234,7 +235,7 @@ def live(number):
         with torch.no_grad():
             bilm.contextualize(*inputs[n % 2])
             packed.contextualize(*inputs[n % 2])
-        if n % 50 == 0:  # train, and pack anew
+        if n % 50 == 0:  # train, and pack again
             bilm.contextualize(*inputs[n % 2]).layers.sum().backward()
             bilm.forward_lm[0].bias.data.add_(1e-3)
             bilm.zero_grad()

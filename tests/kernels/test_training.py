@@ -190,6 +190,7 @@ def test_a_copy_of_a_network_in_training_trains_alike(variant):
         assert torch.equal(found[name], gradient), name
 
 
+@pytest.mark.slow
 def test_threads_change_no_bit_of_the_way_back_through_a_layer(variant):
     before = torch.get_num_threads()
     found = []

@@ -114,6 +114,7 @@ def test_empty_docs(nlp, embedder):
     assert not doc.vector.any()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_shipped", [True, False])
 def test_a_pipeline_is_saved_with_its_model(tmp_path, is_shipped):
     if is_shipped:  # the default model, here the tests' own

@@ -61,6 +61,7 @@ def test_threads_are_put_back_after_an_error():
     assert torch.get_num_threads() == 2
 
 
+@pytest.mark.slow
 def test_the_number_may_change_when_a_training_is_resumed(place):
     report = place.fit("resumed", "training.max_epochs=1")
     assert place.fit("resumed", "training.max_epochs=1", "training.threads=2") == report

@@ -81,6 +81,7 @@ def test_the_newest_of_several_is_the_one_that_the_folder_names(tmp_path):
     assert find_prefix(tmp_path / "run") is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [INDEX, DATA])
 def test_every_changed_byte_is_noticed(name, tmp_path):
     folder = shutil.copytree(WHOLE, tmp_path / "run")

@@ -83,12 +83,12 @@ class PeersTrainer:
     def _encode(self, window: PlainWindow) -> tuple[Tensor, Tensor]:
         """Return (B, T, D) for each direction; every token of the forward LM is convolved."""
         forward_lm, backward_lm = window.inputs.transpose(1, 2)  # (B, T)
-        places = torch.full((len(window.char_ids),), -1)  # of each distinct token in `encoded`
-        places[forward_lm.flatten()] = torch.arange(forward_lm.numel())
-        missing = (places < 0).nonzero().squeeze(1)
-        places[missing] = torch.arange(len(missing)) + forward_lm.numel()
+        rows = torch.full((len(window.char_ids),), -1)  # of each distinct token in `encoded`
+        rows[forward_lm.flatten()] = torch.arange(forward_lm.numel())
+        missing = (rows < 0).nonzero().squeeze(1)
+        rows[missing] = torch.arange(len(missing)) + forward_lm.numel()
         encoded_ids = torch.cat([forward_lm.flatten(), missing])
         # The peers keep 0 for "no token".
         encoded = self.network.token_encoder(window.char_ids[encoded_ids][None] + 1)[0]
         forward_tokens = encoded[: forward_lm.numel()].unflatten(0, forward_lm.shape)
-        return forward_tokens, nn.functional.embedding(places[backward_lm], encoded)
+        return forward_tokens, nn.functional.embedding(rows[backward_lm], encoded)

@@ -33,7 +33,7 @@ class PlainWindow:
     """T tokens of each of B rows, as each direction reads them: the forward LM first."""
 
     char_ids: Tensor  # (U, C) int64, of the distinct tokens that are read
-    inputs: Tensor  # (2, T, B) int64, places among the distinct tokens
+    inputs: Tensor  # (2, T, B) int64, positions among the distinct tokens
     targets: Tensor  # (2, T, B) int64, words
     has_target: Tensor  # (T, B) bool, False where there is nothing to predict
 
@@ -123,7 +123,7 @@ class PlainTrainer:
     def loss(self, window: PlainWindow, negatives: PlainNegatives) -> Tensor:
         """Return half the sum of both directions' losses for each row, and carry the state on.
 
-        With a prediction at every place this is bilm-tf's: the mean loss times the window's length.
+        With a prediction at every position, this is bilm-tf's loss: the mean times the length.
         """
         tokens = self.network.token_encoder(window.char_ids)
         losses = []

@@ -42,23 +42,23 @@ def main() -> None:
         kind, threads = arguments.child
         print(measure_steps(kind, num_threads=int(threads) or None, seconds=arguments.seconds))
         return
-    places = {"0 busy": 0, f"{arguments.busy} busy": arguments.busy}
+    loads = {"0 busy": 0, f"{arguments.busy} busy": arguments.busy}
     found: dict[tuple[str, str, str], list[float]] = {}
     for turn in range(arguments.rounds):
         names = [*SETTINGS][turn % len(SETTINGS) :] + [*SETTINGS][: turn % len(SETTINGS)]
         for kind in arguments.kinds:
-            for place, num_busy in places.items():
+            for load, num_busy in loads.items():
                 for name in names:
                     with busy_processes(num_busy):
                         speed = ask_child(kind, name, seconds=arguments.seconds)
-                    found.setdefault((kind, place, name), []).append(speed)
+                    found.setdefault((kind, load, name), []).append(speed)
     print(f"| steps per second | {' | '.join(SETTINGS)} |")
     print(f"|---|{'---:|' * len(SETTINGS)}")
     for kind in arguments.kinds:
-        for place in places:
-            speeds = [median(found[kind, place, name]) for name in SETTINGS]
+        for load in loads:
+            speeds = [median(found[kind, load, name]) for name in SETTINGS]
             cells = [f"{speed:.2f} ({speed / max(speeds):.0%})" for speed in speeds]
-            print(f"| {kind}, {place} | {' | '.join(cells)} |")
+            print(f"| {kind}, {load} | {' | '.join(cells)} |")
 
 
 def ask_child(kind: str, name: str, *, seconds: float) -> float:

@@ -70,7 +70,7 @@ def complete_summary(text: str, entry: re.Match[str]) -> str:
 
 
 def move_links(text: str, *, source: Path, page: Path, site: Path) -> str:
-    """Adapt the relative links of a document to its place on the site."""
+    """Adapt the relative links of a document to its path on the site."""
 
     def move(link: re.Match[str]) -> str:
         image, label, path, anchor = link.groups(default="")

@@ -71,9 +71,9 @@ def embed(ids: Any) -> Any:
     characters = tf.nn.embedding_lookup(table, ids)[None]
     parts = []
     with tf.variable_scope("CNN"):
-        for place, (width, number) in enumerate(cnn["filters"]):
-            kernel = variable(f"W_cnn_{place}", [1, width, dim, number])
-            bias = variable(f"b_cnn_{place}", [number])
+        for index, (width, number) in enumerate(cnn["filters"]):
+            kernel = variable(f"W_cnn_{index}", [1, width, dim, number])
+            bias = variable(f"b_cnn_{index}", [number])
             conv = tf.nn.conv2d(characters, kernel, strides=[1, 1, 1, 1], padding="VALID")
             parts.append(tf.nn.relu(tf.reduce_max(conv + bias, axis=2))[0])
     vectors = tf.concat(parts, axis=1)
@@ -113,7 +113,7 @@ def run_lstm(vectors: Any, direction: int) -> Any:
 def build(partitioner: Any = None) -> Any:
     """Return the log-probability of each target: (2, T)."""
     symbols = ["<S>", *SENTENCE, "</S>"]
-    known = {word: place for place, word in enumerate(WORDS)}
+    known = {word: index for index, word in enumerate(WORDS)}
     targets = [known.get(word, known["<UNK>"]) for word in symbols]
     with tf.variable_scope("lm"):
         vectors = embed(tf.constant([spell(word) for word in symbols]))

@@ -296,7 +296,7 @@ def test_old_names_of_settings_still_work(corpus, tmp_path):
         elmore.pretrain(corpus, tmp_path / "other", changes="rows=64")
 
 
-def test_a_setting_that_cannot_be_is_named(corpus, tmp_path):
+def test_an_impossible_setting_is_named(corpus, tmp_path):
     for settings, message in (
         ({"training.row": 4}, "did you mean 'rows'"),
         ({"rows": 4}, r"'rows' is not the name of a setting; give its section too, such as 'tr"),

@@ -14,7 +14,7 @@ def test_starting_weights_are_the_same_for_one_seed():
     assert not torch.equal(first.forward_lm[0].input_weight, other.forward_lm[0].input_weight)
 
 
-def test_highways_begin_by_carrying_their_input_through():
+def test_highways_start_by_carrying_their_input_through():
     bilm = build_bilm(tiny.byte_config())
     initialize(bilm, seed=0)
     assert (bilm.token_encoder.highways[0].gate.bias == -2.0).all()

@@ -166,7 +166,7 @@ def test_a_batch_has_no_more_sentences_and_tokens_than_asked_for(where, monkeypa
 
 @pytest.mark.parametrize("name", ["batch_size", "tokens_per_batch"])
 @pytest.mark.parametrize("value", [0, -1, 1.5, "x", True])
-def test_limits_that_cannot_be_are_named(embedder, name, value):
+def test_impossible_limits_are_named(embedder, name, value):
     for call in (embedder.embed, embedder.sentence_vectors):
         with pytest.raises(elmore.ElmoreError, match=f"{name} is .*; give a whole number"):
             call(["The bank"], **{name: value})

@@ -50,7 +50,7 @@ def test_the_source_package_has_every_file_of_the_project(tree, tmp_path):
 
 
 @pytest.mark.slow
-def test_the_wheel_has_the_program_the_model_and_both_licences(plain_wheel):
+def test_the_wheel_has_the_program_the_model_and_both_licenses(plain_wheel):
     names = packages.names_in_wheel(plain_wheel)
     assert packages.IN_EVERY_WHEEL - names == set()
     assert not [name for name in names if name.startswith("tests/")]
@@ -83,7 +83,7 @@ def test_a_wheel_with_kernels_is_tagged_for_this_machine(tree, tmp_path):
     assert len([name for name in packages.names_in_wheel(wheel) if name.endswith(".so")]) == 5
 
 
-def test_every_licence_that_is_named_comes_as_text():
+def test_every_license_that_is_named_comes_as_text():
     named = PROJECT["license"].split(" AND ")
     for path in MODELS.iterdir():
         licence = json.loads((path / "config.json").read_text())["about"]["license"]

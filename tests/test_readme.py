@@ -1,4 +1,4 @@
-"""The README tells the truth: its commands run, and print what it shows."""
+"""The commands in the README run and print what it shows."""
 
 import os
 import re

@@ -42,13 +42,13 @@ def test_without_a_name_it_is_used(elmore_command):
     assert elmore_command("score", "--sentence", "The bank of the river .").status == 0
 
 
-def test_the_card_tells_sources_licence_and_limits():
+def test_the_card_names_sources_license_and_limits():
     card = (FOLDER / "README.md").read_text()
     for word in ("Wikipedia", "public domain", "CC BY-SA", "perplexity", "1929", "2006", "recipes"):
         assert word in card, word
 
 
-def test_nothing_in_it_tells_where_it_was_made():
+def test_nothing_in_it_shows_where_it_was_made():
     for path in FOLDER.glob("*.json"):
         assert not re.search(r'"/\w', path.read_text()), path.name
 

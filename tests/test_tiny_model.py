@@ -60,7 +60,7 @@ def test_both_directions_predict_new_text_far_better_than_its_word_counts(senten
 
 
 def agreement(embedder, uses, *, layer, directions=slice(None)):
-    """How often the nearest use of a word has its sense, though told by other clues."""
+    """How often the nearest use of a word has its sense, with other words as clues."""
     layers = embedder.embed([use.tokens for use in uses], layers=layer)
     vectors = np.stack([of[use.position, directions] for use, of in zip(uses, layers, strict=True)])
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)

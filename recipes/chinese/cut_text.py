@@ -106,8 +106,8 @@ def write_parts(articles: Iterable[Sentences], out: Path) -> tuple[int, int]:
         (out / "train.txt").open("w", encoding="utf-8", newline="\n") as train,
         (out / "heldout.txt").open("w", encoding="utf-8", newline="\n") as heldout,
     ):
-        for place, article in enumerate(articles):
-            is_heldout = place % HELDOUT_ARTICLE == HELDOUT_ARTICLE - 1
+        for index, article in enumerate(articles):
+            is_heldout = index % HELDOUT_ARTICLE == HELDOUT_ARTICLE - 1
             lines = "".join(" ".join(sentence) + "\n" for sentence in article)
             (heldout if is_heldout else train).write(lines + "\n")
             counts[is_heldout] += 1

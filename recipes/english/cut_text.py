@@ -44,17 +44,17 @@ def read_index(path: Path) -> list[tuple[str, int | None, int]]:
 
 def split(documents: Iterator[str], every: int, name: str, out: Path) -> list[int]:
     """Write documents to two files; return the indices of the held-out ones."""
-    places = []
+    held_out = []
     with (
         (out / f"{name}.txt").open("w", encoding="utf-8", newline="\n") as train,
         (out / f"heldout_{name}.txt").open("w", encoding="utf-8", newline="\n") as heldout,
     ):
-        for place, document in enumerate(documents):
-            is_heldout = place % every == every - 1
+        for number, document in enumerate(documents):
+            is_heldout = number % every == every - 1
             (heldout if is_heldout else train).write(document + "\n")
             if is_heldout:
-                places.append(place)
-    return places
+                held_out.append(number)
+    return held_out
 
 
 def main() -> None:
@@ -70,17 +70,17 @@ def main() -> None:
     books = list(read_documents(folder / "books_sentences.txt.xz"))
     if [book.count("\n") for book in books] != [sentences for _, _, sentences in index]:
         raise SystemExit(
-            f"{folder}: the books are not those of INDEX.tsv; take both from one place"
+            f"{folder}: the books are not those of INDEX.tsv; take both from the same source"
         )
     taken = [i for i, (_, year, _) in enumerate(index) if year is not None and year >= FIRST_YEAR]
-    places = split((books[i] for i in taken), HELDOUT_BOOK, "books", arguments.out)
+    held_out = split((books[i] for i in taken), HELDOUT_BOOK, "books", arguments.out)
     print(f"{len(taken)} books of {FIRST_YEAR} or later, held out:")
-    for place in places:
-        title, year, _ = index[taken[place]]
+    for number in held_out:
+        title, year, _ = index[taken[number]]
         print(f"  {title} ({year})")
     articles = read_documents(arguments.data / "lm_enwik8" / "enwik8_sentences.txt.xz")
-    places = split(articles, HELDOUT_ARTICLE, "articles", arguments.out)
-    print(f"{len(places)} articles held out")
+    held_out = split(articles, HELDOUT_ARTICLE, "articles", arguments.out)
+    print(f"{len(held_out)} articles held out")
 
 
 if __name__ == "__main__":

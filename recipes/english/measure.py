@@ -171,24 +171,24 @@ class Measurement:
     ) -> dict[str, Any]:
         """Compare all views of the model and two static baselines for each word."""
         results = {}
-        for word, places in uses.items():
-            if len(places) < LEAST_USES or len({use.label for use in places}) < 2:
-                results[word] = {"num_uses": len(places)}
+        for word, uses_of_word in uses.items():
+            if len(uses_of_word) < LEAST_USES or len({use.label for use in uses_of_word}) < 2:
+                results[word] = {"num_uses": len(uses_of_word)}
                 continue
             views = {
-                "GloVe": np.stack([self.glove.embed([word])[0]] * len(places)),
+                "GloVe": np.stack([self.glove.embed([word])[0]] * len(uses_of_word)),
                 "GloVe of the words around": np.stack(
-                    [embed_around(self.glove, sentences[use.sentence], use) for use in places]
+                    [embed_around(self.glove, sentences[use.sentence], use) for use in uses_of_word]
                 ),
-                **self.embed_uses(sentences, places),
+                **self.embed_uses(sentences, uses_of_word),
             }
-            labels = [use.label for use in places]
-            numbers = [use.sentence for use in places]
+            labels = [use.label for use in uses_of_word]
+            numbers = [use.sentence for use in uses_of_word]
             found = {
                 name: measure_agreement(vectors, labels, numbers) for name, vectors in views.items()
             }
             results[word] = {
-                "num_uses": len(places),
+                "num_uses": len(uses_of_word),
                 "num_labels": len(set(labels)),
                 "chance": found["GloVe"].expected,
                 **{name: agreement.agreeing for name, agreement in found.items()},

@@ -3,9 +3,9 @@
     python recipes/proteins/make_proteins.py --records 2000 --out proteins.fasta
 
 Not real proteins: each is a row of helices, strands and loops. Helices have hydrophobic residues in
-every third or fourth place, strands in every second, and loops prefer small and polar residues. So
-a residue can be predicted in part from its neighbors on both sides, and from where the last
-hydrophobic residues were.
+every third or fourth position, strands in every second, and loops prefer small and polar
+residues. So a residue can be predicted in part from its neighbors on both sides,
+and from where the last hydrophobic residues were.
 """
 
 import argparse
@@ -36,11 +36,13 @@ def make_protein(chance: random.Random) -> str:
 def make_part(kind: str, chance: random.Random) -> Iterator[str]:
     """Yield the residues of a helix, a strand or a loop."""
     start = chance.randrange(7)
-    for place in range(chance.randint(*LENGTHS[kind])):
+    for position in range(chance.randint(*LENGTHS[kind])):
         if kind == "loop" or chance.random() < SHARE_OF_CHANCE:
             yield chance.choice(LOOP)
             continue
-        is_inside = HELIX_SIDE[(start + place) % 7] if kind == "helix" else (start + place) % 2 == 0
+        is_inside = (
+            HELIX_SIDE[(start + position) % 7] if kind == "helix" else (start + position) % 2 == 0
+        )
         yield chance.choice((HYDROPHOBIC if is_inside else POLAR)[kind])
 
 

@@ -52,11 +52,11 @@ def cut_questions(articles: list[Any], most: int) -> list[Any]:
     chosen: list[list[Any]] = [[] for _ in articles]
     deepest = max(len(article["paragraphs"]) for article in articles)
     num_questions = 0
-    for place in range(deepest):
+    for index in range(deepest):
         for article, passages in zip(articles, chosen, strict=True):
-            if place < len(article["paragraphs"]) and num_questions < most:
-                passages.append(article["paragraphs"][place])
-                num_questions += len(article["paragraphs"][place]["qas"])
+            if index < len(article["paragraphs"]) and num_questions < most:
+                passages.append(article["paragraphs"][index])
+                num_questions += len(article["paragraphs"][index]["qas"])
     pairs = zip(articles, chosen, strict=True)
     return [{**article, "paragraphs": passages} for article, passages in pairs if passages]
 

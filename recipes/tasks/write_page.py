@@ -288,8 +288,8 @@ def draw_mixes(found: dict[str, Comparison], path: Path) -> None:
     with plot_settings():
         figure = make_figure(height=0.6 + 0.36 * len(rows))
         axes = figure.subplots()
-        for place, (_, row) in enumerate(rows):
-            draw_row(axes, row, place)
+        for number, (_, row) in enumerate(rows):
+            draw_row(axes, row, number)
         axes.set_xlim(-0.5, num_layers - 0.5)
         axes.set_ylim(len(rows) - 0.5, -0.5)
         axes.set_xticks(range(num_layers), [name_layer(k) for k in range(num_layers)])

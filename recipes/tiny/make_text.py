@@ -106,8 +106,8 @@ def main() -> None:
     arguments = parser.parse_args()
     with arguments.out.open("w", encoding="utf-8", newline="\n") as file:
         sentences = make_sentences(num_sentences=arguments.sentences, seed=arguments.seed)
-        for place, sentence in enumerate(sentences):
-            if place and place % SENTENCES_PER_DOCUMENT == 0:
+        for index, sentence in enumerate(sentences):
+            if index and index % SENTENCES_PER_DOCUMENT == 0:
                 file.write("\n")
             file.write(" ".join(sentence.tokens) + "\n")
 

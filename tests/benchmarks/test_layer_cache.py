@@ -1,4 +1,4 @@
-"""The script that tells what a cache of layers gains, on a tiny model."""
+"""The script that measures the gain of a layer cache, on a tiny model."""
 
 import sys
 

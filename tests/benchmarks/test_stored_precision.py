@@ -1,4 +1,4 @@
-"""The script that tells what half precision costs, on a tiny model."""
+"""The script that measures the cost of half precision, on a tiny model."""
 
 import sys
 

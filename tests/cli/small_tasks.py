@@ -1,4 +1,4 @@
-"""What tests of fit, predict and compare share: a small task, and how a mistake is told."""
+"""What tests of fit, predict and compare share: a small task, and how a mistake is reported."""
 
 SMALL = [
     f"--set={change}"
@@ -14,11 +14,11 @@ SMALL = [
 ]
 
 
-def assert_refused(result, *told):
+def assert_refused(result, *texts):
     """A mistake is one sentence on standard error, and exit status 2."""
     assert result.status == 2
     assert result.out == ""
     assert result.err.startswith("elmore: ")
     assert result.err.count("\n") == 1
-    for text in told:
+    for text in texts:
         assert text in result.err

@@ -23,8 +23,8 @@ def test_variants_are_trained_and_reported(elmore_command, place):
     assert result.status == 0
     assert "without" in result.out
     assert result.out.rstrip().endswith("compare-tags/report.html has the plots")
-    told = [line for line in result.err.splitlines() if line.startswith("run ")]
-    assert told[0] == "run 1 of 4: without-100%-seed1"
+    announced = [line for line in result.err.splitlines() if line.startswith("run ")]
+    assert announced[0] == "run 1 of 4: without-100%-seed1"
     folder = place.folder / "compare-tags"
     assert len(list((folder / "runs").iterdir())) == 4
     again = elmore_command(*command, "--json")
@@ -34,14 +34,14 @@ def test_variants_are_trained_and_reported(elmore_command, place):
     assert again.err.count(", already done\n") == 4
 
 
-def test_mistakes_are_told_in_a_sentence_and_nothing_is_written(elmore_command, place):
+def test_mistakes_are_one_sentence_and_nothing_is_written(elmore_command, place):
     (place.folder / "broken").mkdir()
     (place.folder / "broken" / "train.txt").write_text("a\tA\n\n")
     (place.folder / "broken" / "dev.txt").write_text("a\tA\nb\n")
     before = sorted(path.name for path in place.folder.iterdir())
     compare = ["compare", "tags", "--model", "model", *SMALL]
     data = ["--data", "data"]
-    for arguments, told in (
+    for arguments, message in (
         (["compare", "parsing", *data], "unknown task 'parsing'"),
         ([*compare, *data, "--shares", "0"], "--shares has '0'; give percents above 0"),
         ([*compare, *data, "--shares", "1,many"], "--shares has 'many'"),
@@ -55,7 +55,7 @@ def test_mistakes_are_told_in_a_sentence_and_nothing_is_written(elmore_command, 
         ([*compare, *data, "-o", "data"], "data contains other files"),
         ([*compare, *data, "--model", "./nowhere"], "there is no model at './nowhere'"),
     ):
-        assert_refused(elmore_command(*arguments), told)
+        assert_refused(elmore_command(*arguments), message)
         assert sorted(path.name for path in place.folder.iterdir()) == before, arguments
 
 

@@ -193,7 +193,7 @@ def test_a_number_too_large_for_f16_is_named_and_bf16_holds_it(predicting, elmor
 
 @pytest.mark.parametrize("is_adaptive", [False, True])
 @pytest.mark.parametrize("store", ["f32", "f16"])
-def test_info_tells_of_the_softmax(store, is_adaptive, predicting, elmore_command):
+def test_info_reports_the_softmax(store, is_adaptive, predicting, elmore_command):
     make_language_model(is_adaptive=is_adaptive).save("lm", store=store)
     facts = elmore_command("info", "lm", "--json").json
     wanted = {
@@ -256,7 +256,7 @@ def test_info_of_a_model_without_a_softmax_says_so(predicting, elmore_command):
     assert (facts["stored"], facts["has_softmax"]) == (None, False)
 
 
-def test_info_tells_a_softmax_of_other_weights(predicting, elmore_command):
+def test_info_detects_a_softmax_of_other_weights(predicting, elmore_command):
     tiny.model(seed=8).save_pretrained("lm")
     assert elmore_command("info", "lm", "--json").json["softmax_fits"] is False
     for name in ("softmax.safetensors", "softmax.json"):
@@ -266,7 +266,7 @@ def test_info_tells_a_softmax_of_other_weights(predicting, elmore_command):
         assert facts["parameters"] > 0
 
 
-def test_info_tells_sizes(folder, elmore_command):
+def test_info_shows_sizes(folder, elmore_command):
     facts = elmore_command("info", "model", "--json").json
     assert facts["parameters"] == tiny.num_weights(tiny.byte_config())
     assert facts["memory_bytes"] == 4 * facts["parameters"]
@@ -278,7 +278,7 @@ def test_info_tells_sizes(folder, elmore_command):
     assert "layer(s)" not in shown
 
 
-def test_the_version_is_told(elmore_command):
+def test_the_version_is_printed(elmore_command):
     result = elmore_command("--version")
     assert (result.status, result.out.strip()) == (0, elmore.__version__)
 

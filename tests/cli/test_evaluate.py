@@ -115,7 +115,7 @@ def test_sources_of_a_corpus_are_measured_one_by_one(folder, elmore_command):
         assert f"{totals.backward_perplexity:,.2f}" in shown
 
 
-def test_sources_of_one_name_are_told_apart_and_those_without_text_are_named(
+def test_sources_of_the_same_name_are_separate_and_those_without_text_are_named(
     folder, elmore_command
 ):
     paths = [folder / place / "news.txt" for place in ("2019", "2020")]
@@ -139,7 +139,7 @@ def test_sources_of_one_name_are_told_apart_and_those_without_text_are_named(
     assert found["sources_without_text"] == []
 
 
-def test_a_text_can_begin_from_zeros_and_end_early(folder, elmore_command):
+def test_a_text_can_start_from_zeros_and_end_early(folder, elmore_command):
     result = elmore_command(
         "evaluate", "-", "-m", folder / "model", "--tokenized", "--initial", "zeros",
         "--max-tokens", 6, "--json", stdin=TEXT.encode(),

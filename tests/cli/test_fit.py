@@ -66,13 +66,13 @@ def test_a_signal_stops_it_with_its_number(elmore_command, place, monkeypatch):
         patch.setattr(display, lambda *_, **__: os.kill(os.getpid(), signal.SIGTERM))
         result = elmore_command("fit", "tags", "--data", "data", "--without-elmo", *SMALL)
     assert result.status == 128 + signal.SIGTERM
-    told = "elmore: stopped after step 1; rerun the same command to resume"
-    assert result.err.splitlines()[-1] == told
+    message = "elmore: stopped after step 1; rerun the same command to resume"
+    assert result.err.splitlines()[-1] == message
     result = elmore_command("fit", "tags", "--data", "data", "--without-elmo", *SMALL)
     assert result.status == 0
 
 
-def test_an_interrupt_before_the_first_step_is_told_too(elmore_command, place, monkeypatch):
+def test_an_interrupt_before_the_first_step_is_reported(elmore_command, place, monkeypatch):
     display = "elmore.cli.fit_display.FitDisplay.on_stage"
     with monkeypatch.context() as patch:
         # Raised by hand: in the background of a shell, a process does not hear of SIGINT.
@@ -84,7 +84,7 @@ def test_an_interrupt_before_the_first_step_is_told_too(elmore_command, place, m
 
 
 @pytest.mark.slow
-def test_mistakes_are_told_in_a_sentence_and_nothing_is_written(elmore_command, place):
+def test_mistakes_are_one_sentence_and_nothing_is_written(elmore_command, place):
     (place.folder / "broken").mkdir()
     for part in ("train", "dev"):
         (place.folder / "broken" / f"{part}.txt").write_text("a\tA\n\n")
@@ -95,7 +95,7 @@ def test_mistakes_are_told_in_a_sentence_and_nothing_is_written(elmore_command, 
     before = sorted(path.name for path in place.folder.iterdir())
     fit = ["fit", "tags", "-o", "out/deep", *SMALL]
     data = ["--data", "data"]
-    for arguments, told in (
+    for arguments, message in (
         (["fit", "parsing", *data], "unknown task 'parsing'; choose one of: entities"),
         (fit, "data is missing; give a folder (data), or both train and dev"),
         ([*fit, "--data", "nowhere"], "nowhere is not a folder"),
@@ -115,7 +115,7 @@ def test_mistakes_are_told_in_a_sentence_and_nothing_is_written(elmore_command, 
             "the network has no input",
         ),
     ):
-        assert_refused(elmore_command(*arguments), told)
+        assert_refused(elmore_command(*arguments), message)
         assert sorted(path.name for path in place.folder.iterdir()) == before, arguments
 
 
@@ -166,21 +166,21 @@ def test_data_that_looks_wrong_is_shown_and_refused_unless_accepted(elmore_comma
 def test_other_settings_in_the_same_folder_are_refused_until_restarted(elmore_command, place):
     command = ["fit", "tags", "--data", "data", "--without-elmo", *SMALL]
     assert elmore_command(*command).status == 0
-    told = "training.seed was 1 and is now 2; use another folder, or --restart to start over"
-    assert_refused(elmore_command(*command, "--set", "training.seed=2"), told)
+    message = "training.seed was 1 and is now 2; use another folder, or --restart to start over"
+    assert_refused(elmore_command(*command, "--set", "training.seed=2"), message)
     assert elmore_command(*command, "--set", "training.seed=2", "--restart").status == 0
 
 
 @pytest.mark.slow
-def test_help_tells_what_each_verb_does(elmore_command):
-    for verb, told in {
+def test_help_says_what_each_verb_does(elmore_command):
+    for verb, texts in {
         "fit": ["Train a network for a task", "--without-elmo", "elmore fit ner --data conll2003/"],
         "predict": ["Predict labels for a text with a trained task", "--score", "--form"],
         "compare": ["with and without ELMo", "--variants", "--shares", "report.html"],
     }.items():
         result = elmore_command(verb, "--help")
         assert result.status == 0
-        for text in told:
+        for text in texts:
             assert text in " ".join(result.out.split())
 
 
@@ -198,5 +198,5 @@ def test_a_network_that_learned_nothing_is_called_so(elmore_command, place):
     files = ["--train", "data/train.tsv", "--dev", "data/dev.tsv", "--without-elmo"]
     small = [change for change in SMALL if "task.column" not in change]
     result = elmore_command("fit", "texts", *files, *small)
-    told = "  did not learn: always predicting the same label also scores 60.00 on dev"
-    assert result.out.splitlines()[-1] == told
+    message = "  did not learn: always predicting the same label also scores 60.00 on dev"
+    assert result.out.splitlines()[-1] == message

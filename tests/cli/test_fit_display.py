@@ -24,7 +24,7 @@ def show(display):
         display.on_epoch(POINT, is_best=True)
 
 
-def test_a_line_an_epoch_on_standard_error(capsys):
+def test_one_line_per_epoch_on_standard_error(capsys):
     show(FitDisplay(score_name="f1"))
     printed = capsys.readouterr()
     assert printed.out == ""
@@ -48,7 +48,7 @@ class Log:
         return self.file.getvalue().splitlines()
 
 
-def test_a_log_has_a_line_a_minute_while_an_epoch_lasts():
+def test_a_log_has_one_line_per_minute_while_an_epoch_lasts():
     log = Log()
     with log.display.shown():
         for step in range(1, 201):
@@ -69,7 +69,7 @@ def test_a_log_has_a_line_a_minute_while_an_epoch_lasts():
     assert log.lines[-1] == "epoch 2, step 1 of 1,200: loss 0.4000, best 71.26"
 
 
-def test_a_log_has_a_line_a_minute_of_a_long_stage():
+def test_a_log_has_one_line_per_minute_of_a_long_stage():
     log = Log()
     with log.display.shown():
         for second in range(130):
@@ -78,7 +78,7 @@ def test_a_log_has_a_line_a_minute_of_a_long_stage():
     assert log.lines == [f"embedding, {second} of 200 tokens" for second in (0, 60, 120)]
 
 
-def test_odd_data_is_told_in_a_line_and_other_warnings_as_ever(capsys):
+def test_data_warnings_are_one_line_and_others_unchanged(capsys):
     with FitDisplay().shown():
         warnings.warn("dev is odd", DataWarning, stacklevel=1)
         with pytest.warns(UserWarning, match="of a library"):

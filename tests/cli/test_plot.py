@@ -75,7 +75,7 @@ def test_only_what_is_asked_for_is_drawn(tmp_path, what, by, shown, not_shown):
 
 @pytest.mark.slow
 @needs_matplotlib
-def test_of_a_run_that_has_just_begun_what_there_is_is_drawn(tmp_path, capsys):
+def test_a_run_that_has_just_started_is_plotted_as_far_as_it_goes(tmp_path, capsys):
     run = write_run(tmp_path / "new", num_steps=1, has_heldout=False)
     draw(run, out=tmp_path / "out.PDF")
     assert (tmp_path / "out.PDF").read_bytes().startswith(b"%PDF")
@@ -87,7 +87,7 @@ def test_of_a_run_that_has_just_begun_what_there_is_is_drawn(tmp_path, capsys):
 
 
 @needs_matplotlib
-def test_losses_that_are_no_numbers_are_told_of(tmp_path, capsys):
+def test_losses_that_are_not_numbers_are_reported(tmp_path, capsys):
     run = write_run(tmp_path / "lost", loss=math.nan)
     draw(run, out=tmp_path / "out.svg")
     assert "lost: 40 losses are not finite" in capsys.readouterr().err
@@ -107,7 +107,7 @@ def test_a_finished_run_with_nothing_logged_is_not_waited_for(tmp_path):
 
 
 @needs_matplotlib
-def test_a_run_with_one_loss_is_a_point_and_told_so(tmp_path, capsys):
+def test_a_run_with_one_loss_is_a_point_and_reported(tmp_path, capsys):
     run = write_run(tmp_path / "short", num_steps=1)
     with (run / "metrics.jsonl").open("a") as file:
         print('{"kind": "end", "step": 1, "reason": "all steps taken"}', file=file)
@@ -158,7 +158,7 @@ def test_the_command_reads_its_options(tmp_path):
     assert ">hours<" in (tmp_path / "out.svg").read_text()
 
 
-def test_numbers_beside_a_panel_do_not_lie_on_each_other():
+def test_numbers_next_to_a_panel_do_not_lie_on_each_other():
     assert _spread([0.1, 0.5, 0.9]) == [0.1, 0.5, 0.9]
     placed = _spread([0.5, 0.5, 0.51])
     assert min(b - a for a, b in pairwise(placed)) == pytest.approx(0.055)

@@ -66,10 +66,10 @@ def test_a_lone_surrogate_is_written_as_the_escape_that_json_has(tmp_path):
     assert json.loads((tmp_path / "found.jsonl").read_text(encoding="utf-8")) == content
 
 
-def test_mistakes_are_told_in_a_sentence_and_nothing_is_written(elmore_command, place):
+def test_mistakes_are_one_sentence_and_nothing_is_written(elmore_command, place):
     (place.folder / "broken.txt").write_text("a\tA\n" * 20 + "b\n")
     before = sorted(path.name for path in place.folder.iterdir())
-    for arguments, told in (
+    for arguments, message in (
         (["nowhere", "data/dev.txt"], "nowhere has no trained task"),
         (["data", "data/dev.txt"], "data has no trained task"),
         (["plain", "nowhere.txt"], "there is no file nowhere.txt"),
@@ -78,7 +78,7 @@ def test_mistakes_are_told_in_a_sentence_and_nothing_is_written(elmore_command, 
         (["task", "data/dev.txt", "--model", "./nowhere"], "there is no model at './nowhere'"),
         (["plain", "data/dev.txt", "--device", "abacus"], "cannot compute on device"),
     ):
-        assert_refused(elmore_command("predict", *arguments, "-o", "out.txt"), told)
+        assert_refused(elmore_command("predict", *arguments, "-o", "out.txt"), message)
         assert sorted(path.name for path in place.folder.iterdir()) == before
 
 

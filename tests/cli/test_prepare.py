@@ -93,7 +93,7 @@ def test_a_changed_command_is_refused_until_restarted(texts, elmore_command):
     assert elmore_command("prepare", "b.txt", "--out", "c", "--restart").status == 0
 
 
-def test_an_interruption_says_how_to_go_on(texts, elmore_command, monkeypatch):
+def test_an_interruption_says_how_to_resume(texts, elmore_command, monkeypatch):
     def interrupt(*arguments, **settings):
         raise KeyboardInterrupt
 

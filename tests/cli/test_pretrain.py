@@ -302,7 +302,7 @@ def test_sources_are_read_as_often_as_their_weights_say(folder, elmore_command):
 
 
 @pytest.mark.parametrize("weight", ["text", "text=x", "=2", "text=-1", "text=1.5", "texts=2"])
-def test_a_weight_that_cannot_be_is_one_sentence(weight, folder, elmore_command):
+def test_an_impossible_weight_is_one_sentence(weight, folder, elmore_command):
     result = train(elmore_command, folder, "--weight", weight)
     assert result.status == 2
     assert "Traceback" not in result.err

@@ -88,7 +88,7 @@ def test_the_table_has_a_row_a_view_and_a_column_a_test(files, probe):
     assert "all" not in probe(files / "train.jsonl", files / "one.jsonl").stdout
 
 
-def test_tests_of_one_name_are_told_apart_by_their_paths(files, probe):
+def test_tests_of_the_same_name_are_distinguished_by_their_paths(files, probe):
     (files / "more").mkdir()
     other = write(
         files / "more" / "one.jsonl", json.loads((files / "one.jsonl").read_text().split("\n")[0])

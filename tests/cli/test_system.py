@@ -58,7 +58,7 @@ def test_a_kernel_that_is_not_there_is_shown_instead_of_failing(elmore_command, 
     assert "ELMORE_KERNEL is 'nonsense'" in facts["kernel_note"]
 
 
-def test_a_model_beside_it_is_a_mistake(elmore_command):
+def test_a_model_next_to_it_is_a_mistake(elmore_command):
     result = elmore_command("info", "model/", "--system")
     assert result.status == 2
     assert "leave out the model" in result.err

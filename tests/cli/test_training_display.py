@@ -65,7 +65,7 @@ def terminal():
     return Stage(is_terminal=True)
 
 
-def test_a_log_has_a_line_a_minute_and_one_for_the_end(log):
+def test_a_log_has_one_line_per_minute_and_one_for_the_end(log):
     with log.display.shown():
         for step in range(1, 301):
             log.now = float(step)

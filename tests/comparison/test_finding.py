@@ -145,7 +145,7 @@ def test_where_neither_learned_no_report_has_an_interval_or_counts_examples(tmp_
     assert all(cell["gain"]["interval"] is None for cell in written["cells"] if cell["gain"])
 
 
-def test_a_baseline_that_learned_nothing_is_no_target():
+def test_a_baseline_that_learned_nothing_is_not_a_target():
     runs = [
         *(make_run(share=share, test=52.0, constant_scores={"test": 52.0}) for share in (0.1, 1)),
         *(make_run("input", share=share, test=90.0 * share) for share in (0.1, 1)),

@@ -41,7 +41,7 @@ def test_a_file_of_an_earlier_version_is_read(tmp_path):
     assert read_comparison(tmp_path / "old.json") == comparison
 
 
-def test_a_loss_that_is_no_number_is_null(tmp_path):
+def test_a_loss_that_is_not_a_number_is_null(tmp_path):
     path = tmp_path / "run.json"
     curve = [make_point(1, dev=3.0, loss=math.inf), make_point(2, dev=4.0)]
     write_run(make_run(curve=curve), path)
@@ -103,7 +103,7 @@ def test_what_a_file_has_wrong_is_named(tmp_path, place, value, complaint):
 @pytest.mark.parametrize(
     "content", [b"", b"{", b"\xff", b"[" * 100_000, b"[]", b"3"], ids=lambda content: content[:3]
 )
-def test_a_file_that_is_no_json_is_named(tmp_path, content):
+def test_a_file_that_is_not_json_is_named(tmp_path, content):
     path = tmp_path / "report.json"
     path.write_bytes(content)
     for read in (read_comparison, read_run):

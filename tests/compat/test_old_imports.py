@@ -61,7 +61,7 @@ def test_a_name_that_is_not_provided_lists_those_that_are(installed, line, liste
     assert listed in str(error.value)
 
 
-def test_a_missing_attribute_of_the_module_itself_is_usual(installed):
+def test_a_missing_attribute_of_the_module_itself_is_an_ordinary_error(installed):
     import allennlp  # noqa: PLC0415
 
     assert allennlp.__version__ == "0.9.0"

@@ -85,7 +85,7 @@ def test_totals_and_counts_are_those_of_the_text(made):
     assert made.counts.sum() == made.train.num_symbols
 
 
-def test_more_shards_than_may_be_open_are_read_all_the_same(made, monkeypatch):
+def test_more_shards_than_may_be_open_are_read_anyway(made, monkeypatch):
     monkeypatch.setattr(corpus_part, "MAX_OPEN_SHARDS", 2)
     assert len(made.about["shards"]) > 10
     again = open_corpus(made.folder)
@@ -112,7 +112,7 @@ def test_an_offset_outside_is_refused(made):
             made.train.look_up(np.array([0, offset]))
 
 
-def test_a_folder_that_is_no_corpus_is_explained(tmp_path, copy):
+def test_a_folder_that_is_not_a_corpus_is_explained(tmp_path, copy):
     with pytest.raises(DataError, match=r"none does not exist"):
         open_corpus(tmp_path / "none")
     (tmp_path / "empty").mkdir()

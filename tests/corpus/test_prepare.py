@@ -415,7 +415,7 @@ def test_paths_may_be_strings_and_one_text_need_not_be_in_a_list(tmp_path, monke
 
 
 @pytest.mark.parametrize("source", [None, 3, io.StringIO("a b\n"), b"text.txt"])
-def test_what_is_no_text_file_is_explained(tmp_path, source):
+def test_what_is_not_a_text_file_is_explained(tmp_path, source):
     for sources in ([source], source):
         with pytest.raises(ConfigError, match=r"expected a path or a file .* binary mode, got"):
             prepare_corpus(sources, tmp_path / "corpus")

@@ -40,7 +40,7 @@ def test_an_empty_part_gives_nothing():
 
 
 @pytest.mark.parametrize("max_tokens", [1, 7, 10_000])
-def test_beginnings_of_a_corpus_are_those_of_its_documents(tmp_path, max_tokens):
+def test_starts_of_a_corpus_are_those_of_its_documents(tmp_path, max_tokens):
     documents = make_documents(8)
     train = prepare(write_tokenized(documents), tmp_path / "c", heldout=0.0).train
     plain = MemoryPart(documents, MARKS)
@@ -65,7 +65,7 @@ def test_no_more_than_the_beginning_is_looked_up(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("max_tokens", [1, 7, 10_000])
-def test_stretches_of_a_corpus_begin_with_a_sentence_and_stay_in_its_document(tmp_path, max_tokens):
+def test_stretches_of_a_corpus_start_with_a_sentence_and_stay_in_its_document(tmp_path, max_tokens):
     documents = make_documents(8)
     train = prepare(write_tokenized(documents), tmp_path / "c", heldout=0.0).train
     plain = MemoryPart(documents, MARKS)

@@ -220,7 +220,7 @@ def test_policy_reset_forgets_and_policy_stream_remembers():
 
 
 def test_policy_stream_keeps_the_rows_a_smaller_batch_left_out():
-    """As bilm-tf and AllenNLP: row 1 goes on after a batch of row 0 alone."""
+    """As bilm-tf and AllenNLP: row 1 keeps its state during a batch of row 0 alone."""
     model, elmo = make(state="stream")
     elmo(model.batch([["a"], ["b"]]))
     elmo(model.batch([["c"]]))
@@ -266,7 +266,7 @@ def test_tokenized_sentences_do_as_well_as_their_batch():
 
 
 @pytest.mark.parametrize("given", [None, 3, tiny.byte_config(), torch.nn.Linear(1, 1)])
-def test_what_is_no_model_is_named(given):
+def test_what_is_not_a_model_is_named(given):
     with pytest.raises(ConfigError, match=r"a model was expected; give what elmore\.load"):
         Elmo(given)
 
@@ -280,7 +280,7 @@ def test_a_missing_or_released_model_is_named(tmp_path):
         Elmo(model)
 
 
-def test_what_are_no_sentences_is_named():
+def test_what_are_not_sentences_is_named():
     model = tiny.model()
     with pytest.raises(ConfigError, match=r"biLM alone.*Elmo\(model\).*model\.batch"):
         Elmo(model.bilm)([["a", "list"]])
@@ -411,7 +411,7 @@ def test_the_state_is_set_by_name_and_by_tensors():
         ({"state": "carry"}, "state is 'carry'; choose one of"),
     ],
 )
-def test_settings_that_cannot_be_are_named(settings, message):
+def test_impossible_settings_are_named(settings, message):
     with pytest.raises(ConfigError, match=message):
         make(**settings)
 

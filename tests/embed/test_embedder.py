@@ -42,7 +42,7 @@ def assert_close(found, wanted):
         np.testing.assert_allclose(left, right, atol=2e-6)
 
 
-def test_policy_reset_begins_every_sentence_anew(model):
+def test_policy_reset_starts_every_sentence_from_the_same_state(model):
     sentences = [sentence for row in ROWS for sentence in row]
     wanted = [layers for (layers,) in expect(model, [[s] for s in sentences], carry=False)]
     assert_close(Embedder(model).embed(sentences, layers="all"), wanted)
@@ -250,7 +250,7 @@ def test_arrays_are_single_precision_whatever_the_model_is(dtype):
         *({}, ScalarMix(num_layers=2)),
     ],
 )
-def test_a_mix_that_cannot_be_is_refused_when_loading(model, layers):
+def test_an_impossible_mix_is_refused_when_loading(model, layers):
     with pytest.raises(ConfigError, match="layer"):
         Embedder(model, layers=layers)
 

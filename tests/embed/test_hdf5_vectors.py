@@ -160,7 +160,7 @@ def test_a_file_of_something_else_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize("content", [np.zeros(3), None])
-def test_numbered_things_that_are_no_vectors_are_refused(tmp_path, content):
+def test_numbered_things_that_are_not_vectors_are_refused(tmp_path, content):
     path = tmp_path / "other.hdf5"
     with h5py.File(path, "w") as file:
         if content is None:

@@ -125,7 +125,9 @@ def test_an_unknown_form_is_refused(tmp_path, model):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("state", ["reset", "document", "stream"])
-def test_a_job_broken_off_anywhere_goes_on_and_ends_the_same(tmp_path, model, state, monkeypatch):
+def test_a_job_interrupted_anywhere_resumes_with_the_same_result(
+    tmp_path, model, state, monkeypatch
+):
     monkeypatch.setattr(job, "CHUNK_BYTES", 1)  # a part a window
     whole = tmp_path / "whole.npz"
     make = {"state": state, "tokens_per_batch": 2}
@@ -150,7 +152,7 @@ def test_a_job_broken_off_anywhere_goes_on_and_ends_the_same(tmp_path, model, st
 @pytest.mark.slow
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
 @pytest.mark.parametrize("state", ["document", "stream"])
-def test_a_job_goes_on_in_the_precision_of_its_model(tmp_path, dtype, state, monkeypatch):
+def test_a_job_resumes_in_the_precision_of_its_model(tmp_path, dtype, state, monkeypatch):
     monkeypatch.setattr(job, "CHUNK_BYTES", 1)
     make = {"model": tiny.model(scale=0.4).to(dtype), "state": state, "tokens_per_batch": 2}
     whole, path = tmp_path / "whole.npz", tmp_path / "resumed.npz"
@@ -218,7 +220,7 @@ def test_a_job_that_recorded_no_kernel_is_not_resumed(tmp_path, model, monkeypat
         embed_to_file(Embedder(model), SENTENCES, path)
 
 
-def test_what_is_no_kernels_work_is_recorded_as_torchs(tmp_path):
+def test_what_is_not_a_kernels_work_is_recorded_as_torchs(tmp_path):
     path = tmp_path / "vectors.npz"
     embed_to_file(Embedder(tiny.model().double()), SENTENCES, path)
     assert read_header(path).kernel == "torch"
@@ -240,7 +242,7 @@ def test_restarting_deletes_nothing_but_an_earlier_job(tmp_path, model, monkeypa
     assert report.num_resumed_sentences == 0
 
 
-def test_a_job_cannot_go_on_with_another_mix(tmp_path, model, monkeypatch):
+def test_a_job_cannot_resume_with_another_mix(tmp_path, model, monkeypatch):
     monkeypatch.setattr(job, "CHUNK_BYTES", 1)
     path = tmp_path / "vectors.npz"
     embedder = Embedder(model, tokens_per_batch=2, layers=ScalarMix(num_layers=3))

@@ -112,7 +112,7 @@ def test_all_that_a_layer_depends_on_makes_another_file(tmp_path, change):
     assert len(loads) == 1
 
 
-def test_a_distinct_sentence_is_embedded_once_and_takes_what_it_must(tmp_path):
+def test_a_distinct_sentence_is_embedded_once_and_takes_the_least_memory(tmp_path):
     embedder, embedded = load(), []
     windows = embedder.windows
     embedder.windows = lambda given, **choice: windows(map(note(embedded), given), **choice)
@@ -166,7 +166,7 @@ def test_a_full_disk_is_one_sentence_and_leaves_nothing(tmp_path, monkeypatch):
     assert names(tmp_path) == []
 
 
-def test_a_folder_that_cannot_be_is_one_sentence(tmp_path):
+def test_an_impossible_folder_is_one_sentence(tmp_path):
     (tmp_path / "taken").touch()
     with pytest.raises(DataError, match="something else already exists there"):
         open_layers(tmp_path / "taken")
@@ -288,7 +288,7 @@ def test_without_room_all_is_computed_and_nothing_written(tmp_path):
     assert names(tmp_path) == []
 
 
-def test_unless_told_otherwise_a_third_of_the_disk_may_be_used(tmp_path, monkeypatch):
+def test_a_third_of_the_disk_may_be_used_by_default(tmp_path, monkeypatch):
     room = whole_bytes(FIRST)
     usage = cache_space.shutil.disk_usage(tmp_path)
     monkeypatch.setattr(cache_space.shutil, "disk_usage", lambda _: usage._replace(free=3 * room))
@@ -300,7 +300,7 @@ def test_unless_told_otherwise_a_third_of_the_disk_may_be_used(tmp_path, monkeyp
     assert not open_layers(tmp_path).stored.is_whole
 
 
-def test_a_damaged_file_is_written_anew(tmp_path):
+def test_a_damaged_file_is_written_again(tmp_path):
     open_layers(tmp_path)
     path = find_file(tmp_path)
     path.write_bytes(path.read_bytes()[:-1])
@@ -316,14 +316,14 @@ def test_another_model_than_the_one_asked_for_is_refused(tmp_path):
     assert names(tmp_path) == []
 
 
-def test_settings_that_cannot_be_are_refused(tmp_path):
+def test_impossible_settings_are_refused(tmp_path):
     with pytest.raises(ConfigError, match="precision is 'f8'"):
         open_layers(tmp_path, precision="f8")
     with pytest.raises(ConfigError, match="max_bytes is -1"):
         LayerCache(tmp_path, max_bytes=-1)
 
 
-def test_progress_tells_of_tokens(tmp_path):
+def test_progress_reports_tokens(tmp_path):
     said = []
     open_layers(tmp_path, on_progress=said.append)
     assert said == ["embedding, 3 of 6 tokens", "embedding, 6 of 6 tokens"]
@@ -331,7 +331,7 @@ def test_progress_tells_of_tokens(tmp_path):
     assert len(said) == 2
 
 
-def test_no_sentences_are_no_trouble(tmp_path):
+def test_no_sentences_are_accepted(tmp_path):
     cached = open_layers(tmp_path, [])
     assert torch.equal(cached.find([["a"]]), LiveLayers(load()).find([["a"]]))
 

@@ -88,7 +88,7 @@ def test_an_index_is_sorted_aligned_and_mapped_not_read(tmp_path):
     assert (np.diff(stored._index["high"].astype(object)) > 0).all()
 
 
-def test_digests_that_begin_alike_are_told_apart(tmp_path, monkeypatch):
+def test_digests_with_the_same_prefix_are_distinguished(tmp_path, monkeypatch):
     monkeypatch.setattr(
         layer_file, "digest_sentence", lambda tokens: bytes(8) + digest_sentence(tokens)[8:]
     )
@@ -99,7 +99,7 @@ def test_digests_that_begin_alike_are_told_apart(tmp_path, monkeypatch):
     assert stored.read(["new"]) is None
 
 
-def test_digests_tell_where_tokens_end():
+def test_digests_depend_on_where_tokens_end():
     alike = [["a", "bc"], ["ab", "c"], ["abc"], ["a", "b", "c"], ["a bc"], ["a", "bc", ""]]
     assert len({digest_sentence(tokens) for tokens in alike}) == len(alike)
     assert digest_sentence(("a", "bc")) == digest_sentence(["a", "bc"])

@@ -33,7 +33,7 @@ def test_a_task_sees_the_rounded_layers_of_an_embedder_and_zeros_behind_them(pre
         assert not found[:, place, num_tokens:].any()
 
 
-def test_half_precision_is_what_is_seen_unless_told_otherwise():
+def test_layers_are_in_half_precision_by_default():
     live = LiveLayers(Embedder(tiny.model()))
     found = live.find(SENTENCES)
     assert torch.equal(found, found.half().float())
@@ -88,7 +88,7 @@ def test_the_largest_half_is_still_a_number():
 
 @pytest.mark.parametrize("precision", ["f16", "f32"])
 @pytest.mark.parametrize("number", [np.nan, np.inf])
-def test_what_is_no_number_is_refused_in_any_precision(precision, number):
+def test_what_is_not_a_number_is_refused_in_any_precision(precision, number):
     live = LiveLayers(Embedder(tiny.model()), precision)
     with pytest.raises(ModelError, match="infinite numbers or NaN"):
         round_layers(np.full((1, 1, 2), number, dtype=np.float32), live.precision)

@@ -156,7 +156,7 @@ def test_weights_that_were_given_up_by_hand_cannot_be_pickled():
         pickle.dumps(embedder)
 
 
-def test_a_stream_goes_on_in_the_pickle_where_it_was(folder):
+def test_a_pickled_stream_continues_where_it_was(folder):
     embedder = elmore.load(folder, state="stream")
     embedder.embed([["a", "b"]])
     received = send(embedder)

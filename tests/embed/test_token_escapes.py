@@ -30,5 +30,5 @@ def test_escapes_are_those_the_manual_shows():
     )
 
 
-def test_a_blank_line_is_no_token_and_not_an_empty_one():
+def test_a_blank_line_is_not_a_token_and_not_an_empty_one():
     assert (join_escaped([]), join_escaped([""])) == ("", r"\e")

@@ -52,7 +52,7 @@ def describe(use):
     return use.source, use.document, use.line, " ".join(use.tokens)
 
 
-def test_an_index_has_every_token_with_its_place_and_its_vector(folder, embedder):
+def test_an_index_has_every_token_with_its_position_and_its_vector(folder, embedder):
     build_index(["book.txt", "tagged.conllu"], "index", model=embedder)
     index = open_index("index")
     uses = [index.use(number) for number in range(index.num_tokens)]

@@ -38,7 +38,7 @@ LINES = [
     ("by", "places"),
     [(By.STEPS, (1, 2, 3)), (By.TOKENS, (100, 200, 300)), (By.HOURS, (0.01, 0.02, 0.03))],
 )
-def test_each_curve_has_its_own_lines_at_the_places_asked_for(by, places):
+def test_each_curve_has_its_own_lines_at_the_positions_asked_for(by, places):
     curves = make_curves(LINES, name="run", by=by)
     assert (curves.loss.x, curves.loss.y) == (pytest.approx(places), (9.0, 7.0, 6.0))
     assert curves.forward_perplexity.y == (50.0, 40.0)
@@ -102,6 +102,6 @@ def test_runs_are_named_by_their_shortest_unique_path_ends(tmp_path, monkeypatch
     assert read_curves([Path()], by=By.STEPS)[0].name == "small"
 
 
-def test_a_folder_that_is_no_run_is_named(tmp_path):
+def test_a_folder_that_is_not_a_run_is_named(tmp_path):
     with pytest.raises(DataError, match=r"no training run at .*nothing: it has no metrics\.jsonl"):
         read_curves([tmp_path / "nothing"], by=By.STEPS)

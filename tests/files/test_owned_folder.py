@@ -13,7 +13,7 @@ KIND = FolderKind(
 
 
 @pytest.mark.parametrize("names", [(), ("given.txt",), (".lock", ".part.tmp"), ("job.json", "x")])
-def test_a_new_an_empty_and_an_own_folder_are_accepted(tmp_path, names):
+def test_a_new_an_empty_and_its_own_folder_are_accepted(tmp_path, names):
     KIND.check(tmp_path / "new" / "deep")
     for name in names:
         (tmp_path / name).touch()
@@ -66,7 +66,7 @@ def test_a_kill_while_clearing_leaves_the_marker(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "message"),
     [
         ("{", "damaged or not elmore's .not JSON"),
         ("[]", "not a JSON object"),
@@ -78,9 +78,9 @@ def test_a_kill_while_clearing_leaves_the_marker(tmp_path, monkeypatch):
         ('{"kind": "job"}', "has format None"),
     ],
 )
-def test_a_marker_that_cannot_be_used_is_explained(tmp_path, content, told):
+def test_a_marker_that_cannot_be_used_is_explained(tmp_path, content, message):
     (tmp_path / "job.json").write_text(content)
-    with pytest.raises(DataError, match=told):
+    with pytest.raises(DataError, match=message):
         read_marker(tmp_path / "job.json", kind="job", wanted_format=2)
 
 

@@ -27,12 +27,12 @@ BOMBS = {
 
 
 @pytest.mark.parametrize("content", BOMBS.values(), ids=BOMBS)
-def test_json_that_is_no_settings_is_refused(content, tmp_path):
+def test_json_without_settings_is_refused(content, tmp_path):
     (tmp_path / "config.json").write_bytes(content)
     assert_refused(lambda: read_json(tmp_path / "config.json"), r"config\.json")
 
 
 @pytest.mark.parametrize("path", ["/dev/zero", "/dev/stdin", "/proc/self/mem", "/tmp"])
-def test_what_is_no_plain_file_is_not_read(path):
+def test_what_is_not_a_plain_file_is_not_read(path):
     if Path(path).exists():
         assert_refused(lambda: read_json(Path(path)))

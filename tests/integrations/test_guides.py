@@ -84,7 +84,7 @@ def test_a_page_runs_as_it_is_written(page, tmp_path, monkeypatch, elmore_comman
 
 
 @pytest.mark.parametrize("page", NEEDS)
-def test_a_page_begins_with_five_lines_to_copy(page):
+def test_a_page_starts_with_five_lines_to_copy(page):
     first, *_ = pages.find_blocks(f"integrations/{page}")
     lines = [line for line in first.text.splitlines() if line]
     assert len(lines) <= 5

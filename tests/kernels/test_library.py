@@ -126,7 +126,7 @@ def test_threads_that_find_no_kernel_at_once_say_so_once(tmp_path, monkeypatch, 
     assert len(caplog.records) == 1
 
 
-def test_a_system_without_kernels_is_not_told_to_build_them(tmp_path, monkeypatch, caplog):
+def test_systems_without_kernels_get_no_advice_to_build_them(tmp_path, monkeypatch, caplog):
     monkeypatch.delenv("ELMORE_KERNEL", raising=False)
     monkeypatch.setenv("ELMORE_KERNEL_FOLDER", str(tmp_path))
     monkeypatch.setattr(library.platform, "machine", lambda: "arm64")

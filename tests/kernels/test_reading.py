@@ -196,7 +196,7 @@ def test_a_strange_number_stays_in_its_sentence(variant, precision, number):
 
 
 @pytest.mark.parametrize("precision", WEIGHTS_IN_MEMORY)
-def test_a_weight_that_is_no_number_is_not_overlooked(variant, precision):
+def test_a_weight_that_is_not_a_number_is_not_overlooked(variant, precision):
     case = Case(lengths=(2,), num_layers=1)
     bilm = case.build()
     with torch.no_grad():

@@ -103,7 +103,7 @@ def test_a_highway_layer_is_its_formula(kernel, precision, num_rows, dim, seed):
 
 
 @pytest.mark.parametrize("precision", WEIGHTS_IN_MEMORY)
-def test_a_row_is_the_same_in_any_company_and_any_number_of_threads(kernel, precision):
+def test_a_row_is_the_same_in_any_batch_and_any_number_of_threads(kernel, precision):
     x = draw_floats(0, 150, 33)
     weights = draw_floats(1, 33, 33), draw_floats(2, 33)
     linear = PackedLinear(kernel, *weights, precision=precision)
@@ -240,7 +240,7 @@ def test_threads_change_no_response(kernel):
 
 
 @pytest.mark.parametrize("num_filters", [3, 16, 70])
-def test_a_unit_that_is_no_number_is_not_overlooked(kernel, num_filters):
+def test_a_unit_that_is_not_a_number_is_not_overlooked(kernel, num_filters):
     table = torch.zeros(2, 3, num_filters)
     table[0, 1] = float("nan")
     units = torch.tensor([[0, 2, 1, 2, 0], [0, 2, 2, 2, 0]])

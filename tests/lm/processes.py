@@ -229,7 +229,7 @@ def _become_command(arguments: list[str], *, log: Path, begin: Callable[[], obje
         status = 0
     except SystemExit as end:
         status = end.code if isinstance(end.code, int) else int(bool(end.code))
-    except BaseException:  # a fork must not go on as its parent
+    except BaseException:  # a fork must not continue as its parent
         traceback.print_exc()
     finally:
         sys.stdout.flush()

@@ -91,7 +91,7 @@ def run(folder: Path, *changes: str, **options: Any) -> RunReport:
 
 
 def run_until(folder: Path, step: int, *changes: str, **options: Any) -> Watcher:
-    """Begin or go on, and be stopped by a signal after a step; it ends with the one after it."""
+    """Start or resume, and send a stop signal after a step; the run ends after the next one."""
     watcher = Watcher(stop_after=step)
     with pytest.raises(StoppedError) as stop:
         run(folder, *changes, observer=watcher, **options)

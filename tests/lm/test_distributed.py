@@ -116,7 +116,7 @@ def test_held_out_text_is_divided_among_the_processes(place):
 def test_stopped_processes_resume_to_the_same_bits_and_other_numbers_to_nearly_the_same(
     place, runs
 ):
-    """One of them is told to stop, and all do; then as many as before go on, or another number."""
+    """One process gets the signal and all stop; the same or another number of them resumes."""
 
     def stop(rank):
         if rank == 2:
@@ -226,8 +226,8 @@ def test_when_a_process_is_lost_the_other_saves_the_last_step(
         statuses = processes.wait()
         assert statuses[lost] == -signal.SIGKILL
         assert statuses[1 - lost] == 2
-        told = f"was lost (checkpoint at step {saved}); rerun the same command"
-        assert processes.printed().count(told) == 1
+        message = f"was lost (checkpoint at step {saved}); rerun the same command"
+        assert processes.printed().count(message) == 1
         assert "Traceback" not in processes.printed()
     assert place.checkpoints(name) == [saved]
     place.complete(name, size=2)
@@ -248,23 +248,23 @@ def refuse(place, run, *changes, **options):
 @pytest.mark.slow
 def test_a_mistake_is_reported_once(place):
     """By the first process, whichever of them made it; and before anything is written."""
-    told = refuse(place, "uneven", "training.rows=7")
-    assert "training.rows = 7 cannot be divided evenly among 2 processes" in told
+    message = refuse(place, "uneven", "training.rows=7")
+    assert "training.rows = 7 cannot be divided evenly among 2 processes" in message
     assert "does not exist; make a corpus" in refuse(place, "missing", corpus="elsewhere")
 
     def change(setting):
         return lambda rank: sys.argv.extend(["--set", setting] if rank == 1 else [])
 
-    told = refuse(place, "unlike", in_child=change("training.seed=2"))
-    assert "process 1 of 2: its configuration differs from that of the first process" in told
+    message = refuse(place, "unlike", in_child=change("training.seed=2"))
+    assert "process 1 of 2: its configuration differs from that of the first process" in message
 
     def lose_corpus(rank):
         if rank == 1:
             sys.argv[sys.argv.index("--corpus") + 1] = str(place.folder / "not-there")
 
-    told = refuse(place, "half", in_child=lose_corpus)
-    assert "process 1 of 2: " in told
-    assert "does not exist" in told
+    message = refuse(place, "half", in_child=lose_corpus)
+    assert "process 1 of 2: " in message
+    assert "does not exist" in message
 
 
 @pytest.mark.slow
@@ -275,8 +275,8 @@ def test_processes_share_the_check_of_the_corpus_and_stop_together(place):
         shard = place.folder / "damaged" / "shards" / f"{number:08d}.safetensors"
         whole = shard.read_bytes()
         shard.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
-        told = refuse(place, f"damaged-{number}", corpus="damaged")
-        assert f"{'process 1 of 2: ' if number else ''}{shard} is damaged" in told
+        message = refuse(place, f"damaged-{number}", corpus="damaged")
+        assert f"{'process 1 of 2: ' if number else ''}{shard} is damaged" in message
         shard.write_bytes(whole)
 
 
@@ -334,13 +334,13 @@ def long(place):
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="processes cannot be found")
 def test_torchrun_replaces_a_lost_process_and_the_run_resumes(place, long):
-    """Even the first one; and those started again go on, though the command says --restart."""
+    """Even the first one; restarted processes resume although the command says --restart."""
     with torchrun(place, "restarted", "--restart") as launcher:
         place.wait_for_step("restarted", 3)
         os.kill(find_worker(launcher, 0), signal.SIGKILL)
-        status, told = finish(launcher)
-    assert status == 0, told
-    assert told.count("resuming at step") == 1
+        status, printed = finish(launcher)
+    assert status == 0, printed
+    assert printed.count("resuming at step") == 1
     place.assert_alike("restarted", long)
 
 
@@ -349,9 +349,11 @@ def test_torchrun_asked_to_stop_leaves_a_checkpoint(place, long):
     with torchrun(place, "stopped") as launcher:
         place.wait_for_step("stopped", 3)
         launcher.terminate()
-        status, told = finish(launcher)
+        status, printed = finish(launcher)
     assert status != 0
     (saved,) = place.checkpoints("stopped")
-    assert told.count(f"elmore: stopped after step {saved}; rerun the same command to resume") == 1
+    assert (
+        printed.count(f"elmore: stopped after step {saved}; rerun the same command to resume") == 1
+    )
     place.complete("stopped", *LONG, size=2)
     place.assert_alike("stopped", long)

@@ -48,7 +48,7 @@ def test_a_domain_is_learned_and_the_gain_is_reported(tmp_path):
     assert report.to_json()["perplexity"]["after"] == report.after.perplexity
 
 
-def test_it_begins_with_the_weights_of_the_model(tmp_path):
+def test_it_starts_with_the_weights_of_the_model(tmp_path):
     run(tmp_path / "general", "training.max_steps=4")
     start = load_start(tmp_path / "general" / "model")
     elmo, softmax = start.make_parts(domain(start.words))

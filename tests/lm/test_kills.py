@@ -149,8 +149,8 @@ def test_a_signal_stops_after_a_step_with_a_checkpoint(place, short, number):
     stop = signalling(number, in_method="on_step", at_step=6)
     with place.forked(number.name, in_child=stop) as processes:
         assert processes.wait() == [128 + number], processes.printed()
-        told = "elmore: stopped after step 7; rerun the same command to resume\n"
-        assert processes.printed().endswith(told)
+        message = "elmore: stopped after step 7; rerun the same command to resume\n"
+        assert processes.printed().endswith(message)
     assert place.checkpoints(number.name)[-1] == 7
     place.complete(number.name)
     place.assert_alike(number.name, short)
@@ -160,7 +160,7 @@ def test_a_signal_stops_after_a_step_with_a_checkpoint(place, short, number):
 @pytest.mark.parametrize(
     ("in_method", "at_step"), [("on_checkpoint", 12), ("on_stage", "final measurements")]
 )
-def test_a_signal_after_the_last_step_is_heard_too(place, short, in_method, at_step):
+def test_a_signal_after_the_last_step_is_handled_too(place, short, in_method, at_step):
     """It does not wait for measurements that may take minutes, which are done again later."""
     stop = signalling(signal.SIGTERM, in_method=in_method, at_step=at_step)
     with place.forked(in_method, in_child=stop) as processes:
@@ -183,9 +183,9 @@ def test_the_command_as_users_start_it(place, whole):
     with command("elmore", *arguments) as process:
         place.wait_for_step("cold", step + 3)
         process.terminate()
-        status, told = finish(process)
+        status, printed = finish(process)
     assert status == 128 + signal.SIGTERM
-    assert "resuming at step" in told
-    assert "rerun the same command to resume" in told.splitlines()[-1]
+    assert "resuming at step" in printed
+    assert "rerun the same command to resume" in printed.splitlines()[-1]
     place.complete("cold", *STEPS)
     place.assert_alike("cold", whole)

@@ -199,7 +199,7 @@ def first_seen(case: Case, direction: int, place: int) -> int:
     return int(np.flatnonzero(window.positions[direction, :, 0] == token)[0])
 
 
-def test_no_loss_depends_on_what_it_foretells():
+def test_no_loss_depends_on_what_it_predicts():
     """The first sentence is "<S> ab cd ab e </S>"; a token's own loss is the step before it."""
     case = Case()
     for direction, target in ((0, "cd"), (1, "cd")):

@@ -49,7 +49,7 @@ def test_a_state_stored_before_does_not_matter_and_text_is_limited():
         compute_rest_state(bilm, speller, [])
 
 
-def test_a_stored_state_is_where_sentences_begin_and_is_saved_with_the_weights(tmp_path):
+def test_a_stored_state_is_where_sentences_start_and_is_saved_with_the_weights(tmp_path):
     model = make_language_model()
     bilm = model.elmo.bilm
     buffer = bilm.initial_hidden
@@ -110,7 +110,7 @@ def test_as_much_of_the_mean_is_kept_as_predicts_single_sentences_best(wanted):
     assert policies == {StatePolicy.RESET}
 
 
-def test_where_nothing_helps_the_mean_is_kept_and_what_is_no_number_is_not():
+def test_where_nothing_helps_the_mean_is_kept_and_what_is_not_a_number_is_not():
     mean = torch.ones(2, 1, 3), torch.ones(2, 1, 5)
     same = LossTotals(forward_lm=1.0, backward_lm=1.0, num_predictions=1)
     broken = LossTotals(forward_lm=float("nan"), backward_lm=1.0, num_predictions=1)

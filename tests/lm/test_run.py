@@ -83,7 +83,7 @@ def test_work_after_the_last_checkpoint_is_done_again_to_the_same_end(tmp_path):
     assert without_times(tmp_path / "killed") == without_times(tmp_path / "whole")
 
 
-def test_a_run_begun_before_a_setting_existed_can_be_resumed():
+def test_a_run_older_than_a_setting_can_be_resumed():
     settings = make_settings()
     kept = settings.to_json()
     del kept["optimizer"]["muon_min_side"]
@@ -208,7 +208,7 @@ def test_long_documents_and_short_ones_count_in_the_choice_of_a_rest_state():
     assert 0.5 < tokens.count("long") / len(tokens) < 0.8
 
 
-def test_the_rest_state_is_where_sentences_begin(tmp_path):
+def test_the_rest_state_is_where_sentences_start(tmp_path):
     report = run(tmp_path)
     model = elmore.load_model(tmp_path / "model")
     assert model.bilm.initial_hidden.abs().sum() > 0

@@ -16,7 +16,7 @@ def test_without_a_number_the_rate_falls_from_the_warm_up_on():
     )
 
 
-def test_a_fall_longer_than_the_run_begins_after_the_warm_up():
+def test_a_fall_longer_than_the_run_starts_after_the_warm_up():
     assert rates(8, warmup_steps=2, final_share=0.4, decay_steps=100) == rates(
         8, warmup_steps=2, final_share=0.4
     )

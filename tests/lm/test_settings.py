@@ -70,7 +70,7 @@ def test_a_setting_that_does_not_fit_is_named(change, message):
         make_settings(change)
 
 
-def test_files_that_are_no_settings_are_refused(tmp_path):
+def test_files_that_are_not_settings_are_refused(tmp_path):
     path = tmp_path / "bad.toml"
     with pytest.raises(ConfigError, match="tiny"):
         find_config("huge")

@@ -74,7 +74,7 @@ def test_the_next_symbol_of_a_row_is_its_target_within_a_sentence():
                 assert found.is_predicted[:, row].tolist() == [word != last for word in here[:4]]
 
 
-def test_an_epoch_predicts_every_token_and_one_marker_a_sentence_once():
+def test_an_epoch_predicts_every_token_and_one_marker_per_sentence_once():
     made = Streams(CORPUS.train, num_rows=1, window=CORPUS.train.num_symbols)
     assert made.steps_per_epoch == 1
     found = made.read(0)

@@ -84,7 +84,7 @@ def test_no_sentences_give_no_layers(model):
     assert model.bilm(model.batch([])).layers.shape == (3, 0, 10)
 
 
-def test_a_stored_initial_state_is_where_sentences_begin(model):
+def test_a_stored_initial_state_is_where_sentences_start(model):
     other = tiny.model()
     with torch.no_grad():
         other.bilm.initial_cell.fill_(0.5)

@@ -14,7 +14,7 @@ def draw(*key, rows=64, columns=75, first_row=0, dropout=0.25):
 
 
 def test_one_key_always_gives_the_same_numbers():
-    """These exact ones: a run begun by an earlier version goes on with them."""
+    """Exactly these numbers: a run of an earlier version resumes with them."""
     numbers = make_generator(7, 3).bit_generator.random_raw(2)
     assert numbers.tolist() == [13990697868501522059, 4697943715476745970]
     parts = [number >> shift & 0xFFFF for number in numbers.tolist() for shift in (0, 16, 32, 48)]

@@ -15,7 +15,7 @@ def test_sigmoid_has_no_seams():
         assert torch.equal(sigmoid(x[start:end].clone()), sigmoid(x)[start:end])
 
 
-def test_a_row_has_the_same_bits_wherever_it_stands():
+def test_a_row_has_the_same_bits_in_every_position():
     """What `rows.py` promises, on the machine at hand: any shape, company and threads."""
     before = torch.get_num_threads()
     generator = torch.Generator().manual_seed(0)

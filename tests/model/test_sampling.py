@@ -73,7 +73,7 @@ def test_the_sum_over_all_words_is_estimated_without_bias():
     values = np.exp(rng.normal(size=(5, 200)) * 1.5)
     weights = draw_many(sampler)
     assert np.abs(z_scores(weights @ values.T, values.sum(axis=1))).max() < 4
-    # The same test tells an estimator that is off: no correction, or shares that are not capped.
+    # The same test detects a biased estimator: no correction, or shares that are not capped.
     uncorrected = (weights > 0) @ values.T
     assert np.abs(z_scores(uncorrected, values.sum(axis=1))).min() > 20
     capped, plain = capped_shares(200, 20), 20 * log_uniform_shares(200)

@@ -69,7 +69,7 @@ def test_answers_are_those_of_plain_means_and_cosines():
     assert len(set(num_right.values())) > 1  # the views do differ
 
 
-def test_a_sense_of_another_lemma_or_part_of_speech_is_no_answer():
+def test_a_sense_of_another_lemma_or_part_of_speech_is_not_an_answer():
     trained = SenseSums([use([[1, 0]], "bank%1"), use([[0, 1]], "shore%1", lemma="shore")])
     assert trained.nearest(use([[0, 1]]), np.ones((1, 1))) == ["bank%1"]
     assert trained.nearest(use([[0, 1]], lemma="river"), np.ones((1, 1))) == []

@@ -69,7 +69,7 @@ def test_lines_may_end_as_on_windows_and_the_last_not_at_all(tmp_path):
 
 
 @pytest.mark.parametrize("column", [4, "4"])
-def test_columns_are_counted_from_the_token_on_and_documents_are_no_sentences(column, tmp_path):
+def test_columns_are_counted_from_the_token_on_and_documents_are_not_sentences(column, tmp_path):
     sentences = read_tagged(write(tmp_path, COLUMNS, "eng.train"), column=column)
     assert sentences == [sentence("EU/I-ORG #/O"), sentence("Peter/I-PER")]
     tabs = write(tmp_path, COLUMNS.replace("  ", " ").replace(" ", "\t"), "tabs.txt")
@@ -121,12 +121,12 @@ def test_errors_name_file_and_line(name, text, column, messages, tmp_path):
 
 
 @pytest.mark.parametrize("column", ["pos", "1", "0", "-1", "2.0", "²", ""])
-def test_a_column_that_cannot_be_is_refused_before_reading(column, tmp_path):
+def test_an_impossible_column_is_refused_before_reading(column, tmp_path):
     with pytest.raises(ConfigError, match="upos, xpos, deprel"):
         read_tagged(tmp_path / "none", column=column)
 
 
-def test_numbered_columns_of_conllu_are_refused_since_its_first_is_no_token(tmp_path):
+def test_numbered_columns_of_conllu_are_refused_since_its_first_is_not_a_token(tmp_path):
     with pytest.raises(ConfigError, match="is CoNLL-U"):
         read_tagged(tmp_path / "text.CONLLU.gz", column=4)
 

@@ -77,19 +77,19 @@ def test_batches_run_at_the_same_time(model, monkeypatch):
     assert [len(vectors) for vectors in window.vectors] == [10, 10]
 
 
-def test_an_error_in_a_batch_comes_out_and_no_further_batch_begins(model, monkeypatch):
-    begun = []
+def test_an_error_in_a_batch_is_raised_and_no_further_batch_starts(model, monkeypatch):
+    started = []
 
     def fail(self, tokens, *_):
-        begun.append(len(tokens))
-        if len(begun) > 1:
+        started.append(len(tokens))
+        if len(started) > 1:
             time.sleep(0.3)
-        raise MemoryError(len(begun))
+        raise MemoryError(len(started))
 
     monkeypatch.setattr(BiLM, "contextualize", fail)
     with pytest.raises(MemoryError):
         run(make(model, num_parallel=2))
-    assert len(begun) <= 4  # of eight in the window
+    assert len(started) <= 4  # of eight in the window
 
 
 @pytest.mark.slow

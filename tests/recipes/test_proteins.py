@@ -23,7 +23,7 @@ def test_proteins_start_with_methionine_and_have_usual_residues():
     assert set("".join(made)) <= set("ACDEFGHIKLMNPQRSTVWY")
 
 
-def test_a_strand_has_hydrophobic_residues_in_every_second_place():
+def test_a_strand_has_hydrophobic_residues_in_every_second_position():
     even = odd = total = 0
     for seed in range(300):
         is_hydrophobic = [letter in "VIFLW" for letter in make_part("strand", random.Random(seed))]

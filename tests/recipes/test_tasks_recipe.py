@@ -61,7 +61,7 @@ def test_the_page_has_a_place_for_each_table_and_shows_what_reports_say():
     assert pages.fill(page, tables) == page
 
 
-def test_reports_tell_nothing_of_the_machine_and_parts_join_the_whole(tmp_path, monkeypatch):
+def test_reports_say_nothing_of_the_machine_and_parts_join_the_whole(tmp_path, monkeypatch):
     monkeypatch.setattr(write_page, "FOLDER", tmp_path / "docs")
     seeds = {"ner": [1, 2], "ner_shares": [2, 3]}
     for name, numbers in seeds.items():

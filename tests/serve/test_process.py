@@ -76,7 +76,7 @@ def test_accepted_requests_are_finished_after_sigterm():
 
 
 @pytest.mark.slow
-def test_after_the_grace_period_the_server_ends_all_the_same():
+def test_after_the_grace_period_the_server_ends_anyway():
     with serving("--no-access-log", "--grace-seconds", "1", "--max-request-tokens", "1000000",
                  "--max-queue-tokens", "1000000") as server:  # fmt: skip
         text = json.dumps({"inputs": ["the bank of the river ."] * 60_000}).encode()

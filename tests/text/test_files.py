@@ -156,7 +156,7 @@ def test_a_long_blank_line_is_one_break(monkeypatch):
     assert read("A\n" + " " * 100 + "\nB", TextForm.WRAPPED) == [["A"], [], ["B"]]
 
 
-def test_spaces_after_a_long_line_are_no_blank_line(monkeypatch):
+def test_spaces_after_a_long_line_are_not_a_blank_line(monkeypatch):
     _limit_pending(monkeypatch, 10)
     assert [] not in read("A b c d. E f g h. I j k l." + " " * 50 + "\nB", TextForm.RAW)
 
@@ -204,7 +204,7 @@ def test_a_file_is_opened_by_its_suffix(name, compress, tmp_path):
         (".gz", TextForm.RAW),
     ],
 )
-def test_the_name_tells_the_form(name, form):
+def test_the_name_determines_the_form(name, form):
     assert guess_form(Path(name)) == form
 
 
@@ -218,7 +218,7 @@ def test_the_name_tells_the_form(name, form):
         (TextForm.CONLLU, b"1\ta\n2\t\x80\n", 2, "0x80"),
     ],
 )
-def test_a_byte_that_is_not_utf8_is_named_with_its_place(form, data, line, byte, tmp_path):
+def test_a_byte_that_is_not_utf8_is_named_with_its_position(form, data, line, byte, tmp_path):
     path = tmp_path / "a.txt"
     path.write_bytes(data)
     with pytest.raises(DataError, match=f"a.txt, line {line}: byte {byte} .*iconv"):
@@ -231,7 +231,7 @@ def test_a_character_cut_by_a_piece_is_read_whole(monkeypatch):
 
 
 @pytest.mark.parametrize("line", ["A", "A NN", "x\tA", "1", "1\t\t_", "1.\tA", "٣\tA"])
-def test_a_malformed_conllu_line_is_named_with_its_place(line):
+def test_a_malformed_conllu_line_is_named_with_its_position(line):
     with pytest.raises(DataError, match=r"standard input, line 3: expected CoNLL-U"):
         read(f"# text\n1\tOk\n{line}\n", TextForm.CONLLU)
 
@@ -457,6 +457,6 @@ def test_patterns_name_files_in_order(tmp_path, monkeypatch):
     assert [str(path) for path in find_files(["c.gz", "*.txt", "[x].txt"])] == [
         *("c.gz", "[x].txt", "a.txt", "b.txt", "[x].txt"),
     ]
-    assert find_files(["missing"]) == [Path("missing")]  # opening it tells more
+    assert find_files(["missing"]) == [Path("missing")]  # the error on opening it says more
     with pytest.raises(DataError, match=r"no file matches '\*\.xml'"):
         find_files(["*.xml"])

@@ -30,7 +30,7 @@ def test_spelled_tokens_have_the_ids_that_were_given():
     assert found.tolist() == ALPHABET.spell_all(tokens).tolist()
 
 
-def test_a_zero_inside_a_token_is_no_character():
+def test_a_zero_inside_a_token_is_not_a_character():
     reader = SpelledTokenReader(Speller(alphabet=ALPHABET, words=None))
     ids = pad_ids(["ab"])
     ids[0, 0, 1:3] = ids[0, 0, 5] = 0

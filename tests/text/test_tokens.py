@@ -175,7 +175,7 @@ def test_given_tokens_are_taken_as_they_are():
         (None, "got NoneType"),
     ],
 )
-def test_what_is_no_sentence_is_named_by_position_and_type(sentence, message):
+def test_what_is_not_a_sentence_is_named_by_position_and_type(sentence, message):
     with pytest.raises(DataError, match=message):
         parse_sentence(sentence)
 

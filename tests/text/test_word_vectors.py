@@ -43,7 +43,7 @@ def test_lines_are_words_and_numbers(tmp_path, suffix):
     np.testing.assert_array_equal(read.vectors, [[1, 2.5], [-1, 0], [3, 4], [0.5, 6], [9, 9]])
 
 
-def test_the_counts_of_word2vec_are_no_word(tmp_path):
+def test_the_counts_of_word2vec_are_not_a_word(tmp_path):
     path = tmp_path / "vectors.txt"
     path.write_text("2 3\na 1 2 3 \nb 4 5 6 \n")
     assert read_word_vectors(path).words == ("a", "b")
@@ -91,7 +91,7 @@ def test_wrong_arrays_are_named(tmp_path, arrays, complaint):
         read_word_vectors(path)
 
 
-def test_what_is_no_archive_is_said_so(tmp_path):
+def test_what_is_not_an_archive_is_called_so(tmp_path):
     path = tmp_path / "glove.npz"
     path.write_bytes(b"no archive")
     with pytest.raises(DataError, match="cannot read"):

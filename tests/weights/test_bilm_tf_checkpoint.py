@@ -179,8 +179,8 @@ def test_commands_take_a_checkpoint(run, tmp_path, elmore_command):
     made = elmore_command("convert", checkpoint, "--vocabulary", vocabulary, "--out", out)
     assert made.status == 0, made.err
     assert_scores(load_language_model(out))
-    told = json.loads(elmore_command("info", checkpoint, "--json").out)
-    assert told["has_softmax"] is True
+    facts = json.loads(elmore_command("info", checkpoint, "--json").out)
+    assert facts["has_softmax"] is True
     refused = elmore_command("score", text, "--model", checkpoint)
     assert (refused.status, "--vocabulary" in refused.err) == (2, True)
 

@@ -65,7 +65,7 @@ def test_a_local_model_is_loaded_without_network(tmp_path, monkeypatch):
         Path("owner/name"),
     ],
 )
-def test_what_is_no_hub_id_never_goes_to_the_network(source, tmp_path, monkeypatch):
+def test_what_is_not_a_hub_id_never_goes_to_the_network(source, tmp_path, monkeypatch):
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")  # so that nothing lies beside it by chance
     for load in (load_model, ElmoModel.from_pretrained):

@@ -31,7 +31,7 @@ def write_files(folder, *, weights="lm_weights.hdf5", options="options.json"):
         ("MODEL.HDF5", "options.json"),
     ],
 )
-def test_options_are_found_beside_weights_under_their_usual_names(weights, options, tmp_path):
+def test_options_are_found_next_to_weights_under_their_usual_names(weights, options, tmp_path):
     path = write_files(tmp_path, weights=weights, options=options)
     (tmp_path / "other.json").write_text("[1, 2]")
     (tmp_path / "large.json").write_bytes(b" " * (2 << 20))

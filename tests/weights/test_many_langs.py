@@ -256,7 +256,7 @@ def test_an_architecture_that_no_network_has_is_refused(part, name, value, tmp_p
 
 @pytest.mark.parametrize("part", ["token_embedder", "encoder"])
 @pytest.mark.parametrize("value", [[], "cnn", 3, None])
-def test_a_part_of_the_architecture_that_is_no_object_is_refused(part, value, tmp_path):
+def test_a_part_of_the_architecture_that_is_not_an_object_is_refused(part, value, tmp_path):
     architecture = make_architecture()
     write_many_langs_folder(tmp_path, architecture, *make_many_langs(architecture))
     architecture[part] = value

@@ -404,7 +404,7 @@ def test_numbers_that_are_not_finite_are_refused(number, tmp_path):
 
 
 @pytest.mark.parametrize("dtype", [torch.int64, torch.bool, torch.float8_e4m3fn, torch.complex64])
-def test_weights_that_are_no_float_numbers_are_refused(dtype, tmp_path):
+def test_weights_that_are_not_float_numbers_are_refused(dtype, tmp_path):
     tiny.model().save_pretrained(tmp_path)
     tensors = load_file(tmp_path / "model.safetensors")
     tensors["initial_cell"] = tensors["initial_cell"].to(dtype)

@@ -16,10 +16,10 @@ def test_the_shipped_model_has_seen_english_and_no_chinese():
     assert not seen & set("我在北京住")
 
 
-def test_a_model_of_bytes_without_a_list_of_words_tells_nothing(tmp_path):
+def test_a_model_of_bytes_without_a_list_of_words_says_nothing(tmp_path):
     tiny.model().save_pretrained(tmp_path)
     assert find_seen_characters(load_model(tmp_path), tmp_path) is None
 
 
-def test_a_source_that_is_gone_is_no_trouble(tmp_path):
+def test_a_source_that_is_gone_is_ignored(tmp_path):
     assert find_seen_characters(tiny.model(), tmp_path / "nowhere") is None

@@ -235,7 +235,7 @@ def test_a_damaged_store_in_the_settings_is_refused(store, tmp_path):
     assert_refused(lambda: load_model(tmp_path), r"config.json: store is")
 
 
-def test_a_file_without_weights_tells_of_no_store(tmp_path):
+def test_a_file_without_weights_reports_no_store(tmp_path):
     save_file({}, tmp_path / "empty.safetensors")
     (tmp_path / "cut.safetensors").write_bytes(b"12345")
     for name in names(tmp_path):

@@ -112,7 +112,7 @@ def _write_members(path: Path, folder: Path) -> None:
         is_zip = path.name.lower().endswith(ZIP)
         members = _read_zip(path, file) if is_zip else _read_tar(path, file, max_bytes=left)
         for member in members:
-            target = _place(path, member.name)
+            target = _find_target(path, member.name)
             if str(target).lower() in seen:
                 raise ModelError(
                     f"{path} has two files with the name {member.name!r:.60}; download it again"
@@ -153,7 +153,7 @@ def _check_name(path: Path, name: str) -> None:
         )
 
 
-def _place(path: Path, name: str) -> Path:
+def _find_target(path: Path, name: str) -> Path:
     _check_name(path, name)
     return Path(*[part for part in PurePosixPath(name).parts if part != "."])
 
@@ -231,24 +231,24 @@ class _ForwardReader:
         self._path = path
         self._stream = stream
         self._max_bytes = max_bytes
-        self._place = 0
+        self._position = 0
 
     def tell(self) -> int:
-        return self._place
+        return self._position
 
     def read(self, size: int) -> bytes:
         if size > COPY_BYTES:  # a header that would fill the memory
             raise ModelError(f"{self._path} has a header of {size:,} bytes; download it again")
         data = self._stream.read(size)
-        self._place += len(data)
-        if self._place > self._max_bytes:
+        self._position += len(data)
+        if self._position > self._max_bytes:
             raise _make_size_error(self._path, check_file(self._path))
         return data
 
-    def seek(self, place: int) -> None:
-        if place < self._place:
+    def seek(self, position: int) -> None:
+        if position < self._position:
             raise OSError("the archive points backward")
-        while place > self._place and self.read(min(COPY_BYTES, place - self._place)):
+        while position > self._position and self.read(min(COPY_BYTES, position - self._position)):
             pass
 
 

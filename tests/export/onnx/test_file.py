@@ -61,7 +61,7 @@ def test_wrong_vectors_are_not_written(old, monkeypatch):
     expect_refusal(old, r"vectors differ from elmore's by \d.*nothing was written")
 
 
-def test_vectors_that_are_no_numbers_are_not_written(old, monkeypatch):
+def test_vectors_that_are_not_numbers_are_not_written(old, monkeypatch):
     made = make_onnx(tiny.model())
     for weight in made.graph.initializer:
         if weight.name.endswith("projection.bias"):

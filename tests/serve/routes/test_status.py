@@ -108,7 +108,7 @@ def test_the_documentation_loads_nothing_and_names_every_route():
     assert body["schema"]["required"] == ["inputs"]
 
 
-def test_a_page_can_be_served_beside_the_routes(tmp_path):
+def test_a_page_can_be_served_next_to_the_routes(tmp_path):
     (tmp_path / "index.html").write_text("<p>the page</p>")
 
     async def talk(client):

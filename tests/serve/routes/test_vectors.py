@@ -193,7 +193,7 @@ def test_a_wrong_field_is_named(path, body, field, complaint):
         raise elmore.ElmoreError(error.get("message", error.get("error")))
 
 
-def test_the_own_width_is_accepted_as_dimensions():
+def test_the_full_width_is_accepted_as_dimensions():
     assert post("/v1/embeddings", json={"input": "a", "dimensions": 48}).status_code == 200
 
 

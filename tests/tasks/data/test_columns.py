@@ -130,7 +130,7 @@ def test_characters_with_their_positions_are_recognized(tmp_path):
     path.write_text("科0 O\n技1 O\n" * 6 + "部 O\n")
     assert not looks_numbered(path)
     path.write_text("A1 O\n")
-    assert not looks_numbered(path), "a line tells nothing"
+    assert not looks_numbered(path), "one line is not enough"
 
 
 def test_sentences_know_their_lines(tmp_path):

@@ -121,7 +121,7 @@ def test_snli_has_its_pairs(name, num_pairs):
     assert not any('""' in pair.premise + pair.hypothesis for pair in pairs)
 
 
-def test_names_of_columns_that_are_not_known_are_no_example(tmp_path):
+def test_names_of_columns_that_are_not_known_are_not_examples(tmp_path):
     path = tmp_path / "table.tsv"
     labels = ["good", "bad"] * 10
     rows = "".join(f"a film\t{label}\n" for label in labels)

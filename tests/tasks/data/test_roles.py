@@ -91,7 +91,7 @@ def test_the_web_treebank_has_its_predicates(part, num_sentences, num_predicates
 
 
 @pytest.mark.parametrize(
-    ("line", "told"),
+    ("line", "message"),
     [
         ('{"words": ["a"]', "it is not JSON"),
         ("[1]", "it is not an object"),
@@ -104,8 +104,8 @@ def test_the_web_treebank_has_its_predicates(part, num_sentences, num_predicates
         ),
     ],
 )
-def test_the_field_that_is_wrong_is_named(tmp_path, line, told):
+def test_the_field_that_is_wrong_is_named(tmp_path, line, message):
     path = tmp_path / "x.jsonl"
     path.write_text(f"{line}\n")
-    with pytest.raises(DataError, match=f"line 1: expected .*, but {told}"):
+    with pytest.raises(DataError, match=f"line 1: expected .*, but {message}"):
         list(read_roles(path))

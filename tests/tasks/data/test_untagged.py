@@ -27,7 +27,7 @@ def test_columns_are_known_by_lines_that_have_equally_many(tmp_path):
     assert read(tmp_path, "EU x\n" * 19 + "EU x y\n")[-1] == ["EU", "x", "y"]
 
 
-def test_lines_of_as_many_words_are_text_all_the_same(tmp_path):
+def test_lines_of_as_many_words_are_text_anyway(tmp_path):
     letter = "John lives in Paris .\nMary works for Siemens .\nPeter went to Rome .\n" * 2
     assert [len(sentence) for sentence in read(tmp_path, letter)] == [5] * 6
 

@@ -59,7 +59,7 @@ def test_nothing_is_done_twice(place, report, monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_kill_before_its_last_measurement_is_made_good(place, report):
+def test_a_kill_before_its_last_measurement_is_repeated(place, report):
     path = place.folder / "run" / "domain" / "2-epochs" / "run" / "report.json"
     whole = json.loads(path.read_text())
     # What the end of pretraining writes, before perplexities are compared.
@@ -79,8 +79,8 @@ def test_a_shared_folder_is_of_one_model(place, report):
     folder = place.folder / "run" / "domain" / "2-epochs"
     fingerprint = load_model(tiny.TRAINED_MODEL).fingerprint()
     empty = DomainText(train=list, dev=list)
-    for elmo, told in (("another", "another biLM, other text;"), (fingerprint, ": other text;")):
-        with pytest.raises(ConfigError, match=told):
+    for elmo, message in (("another", "another biLM, other text;"), (fingerprint, ": other text;")):
+        with pytest.raises(ConfigError, match=message):
             transfer(None, folder, empty, elmo=elmo, epochs=2.0)
 
 

@@ -73,9 +73,9 @@ def test_a_folder_without_a_task_is_reported(place, tmp_path):
     with pytest.raises(ModelError, match="has no trained task"):
         load_task_model(tmp_path / "none")
     with pytest.raises(StoppedError):
-        place.fit("begun", SHORT, observer=Watcher(stop_after=2))
+        place.fit("unfinished", SHORT, observer=Watcher(stop_after=2))
     with pytest.raises(ModelError, match=r"its training is not finished.*run the same elmore fit"):
-        load_task_model(place.folder / "begun")
+        load_task_model(place.folder / "unfinished")
 
 
 @pytest.mark.parametrize("name", ["words.txt", "weights.safetensors"])

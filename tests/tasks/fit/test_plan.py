@@ -39,7 +39,7 @@ def test_a_second_process_is_refused(place):
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         ("training.seed=2", "training.seed was 1 and is now 2; use another folder, or"),
         ("task.hidden_dim=6", "started with .*: task.hidden_dim was 5 and is now 6"),
@@ -50,8 +50,8 @@ def test_a_second_process_is_refused(place):
         ),
     ],
 )
-def test_another_setting_is_refused_by_its_name(place, change, told):
-    with pytest.raises(ConfigError, match=told):
+def test_another_setting_is_refused_by_its_name(place, change, message):
+    with pytest.raises(ConfigError, match=message):
         place.fit("done", SHORT, change)
 
 
@@ -92,11 +92,11 @@ def test_a_checkpoint_that_does_not_fit_is_reported(place, tmp_path):
 
 def test_data_that_changed_in_place_is_other_data(place, tmp_path):
     data = write_data(tmp_path)
-    place.fit("mended", SHORT, data_folder=data)
+    place.fit("fixed", SHORT, data_folder=data)
     text = (data / "train.txt").read_text()
     (data / "train.txt").write_text(text.replace("A1", "A2", 1))
     with pytest.raises(ConfigError, match="other data for train"):
-        place.fit("mended", SHORT, data_folder=data)
+        place.fit("fixed", SHORT, data_folder=data)
 
 
 @pytest.mark.slow
@@ -134,16 +134,16 @@ def test_the_working_folder_makes_no_difference(place, monkeypatch, tmp_path):
 
 @pytest.mark.slow
 def test_a_restart_removes_what_a_training_wrote_and_nothing_else(place):
-    place.fit("anew", "training.max_epochs=2")
-    mine = place.folder / "anew" / "notes.txt"
+    place.fit("again", "training.max_epochs=2")
+    mine = place.folder / "again" / "notes.txt"
     mine.write_text("mine")
-    place.fit("anew", SHORT, restart=True)
+    place.fit("again", SHORT, restart=True)
     assert mine.read_text() == "mine"
-    assert are_alike(place.folder / "anew", place.folder / "done")
-    assert set(place.list_files("anew")) - {"notes.txt"} == set(place.list_files("done"))
+    assert are_alike(place.folder / "again", place.folder / "done")
+    assert set(place.list_files("again")) - {"notes.txt"} == set(place.list_files("done"))
 
 
-def test_a_restart_that_cannot_begin_removes_nothing(place, tmp_path):
+def test_a_restart_that_cannot_start_removes_nothing(place, tmp_path):
     data = write_data(tmp_path / "data")
     (data / "dev.txt").write_text("untagged\n\n")
     before = place.list_files("done")
@@ -160,7 +160,7 @@ def test_a_restart_that_cannot_begin_removes_nothing(place, tmp_path):
     place.fit("done", SHORT)
 
 
-def test_what_cannot_begin_leaves_no_folder(place, tmp_path):
+def test_what_cannot_start_leaves_no_folder(place, tmp_path):
     data = write_data(tmp_path / "data")
     (data / "dev.txt").write_text("untagged\n\n")
     with pytest.raises(DataError, match=r"dev.txt, line 1"):
@@ -188,13 +188,13 @@ def test_a_damaged_plan_or_report_is_reported(place):
     place.fit("broken", SHORT)
     plan, report = (place.folder / "broken" / name for name in ("plan.json", "report.json"))
     whole = plan.read_text()
-    for damage, told in (
+    for damage, message in (
         ("{", "not JSON"),
         ("{}", "format"),
         (json.dumps({"format": FORMAT}), "plan.json cannot"),
     ):
         plan.write_text(damage)
-        with pytest.raises(ElmoreError, match=told):
+        with pytest.raises(ElmoreError, match=message):
             place.fit("broken", SHORT)
     plan.write_text(whole)
     report.write_text("{}")

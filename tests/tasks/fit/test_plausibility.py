@@ -65,7 +65,7 @@ def test_texts_in_the_label_s_column_are_found(tmp_path):
     assert "another column" in finding
 
 
-def test_few_examples_of_a_few_labels_are_no_swapped_columns(tmp_path):
+def test_few_examples_of_a_few_labels_are_not_swapped_columns(tmp_path):
     train = "".join(f"text of {n}\tlabel{n}\n" for n in range(15))
     assert find(tmp_path, "texts", train) == []
 
@@ -188,7 +188,7 @@ def test_some_lost_blank_lines_are_found_in_each_part(tmp_path, part, which):
     assert f"(first in {tmp_path / part}.txt, the sentence from line " in finding
 
 
-def test_posts_of_several_sentences_are_no_lost_blank_lines(tmp_path):
+def test_posts_of_several_sentences_are_not_lost_blank_lines(tmp_path):
     posts = "".join(f"Ann{n} B-PER\n! O\nRome B-LOC\n. O\nso O\nnice O\n\n" for n in range(60))
     assert find(tmp_path, "entities", posts) == []
     abbreviations = "".join(
@@ -197,7 +197,7 @@ def test_posts_of_several_sentences_are_no_lost_blank_lines(tmp_path):
     assert find(tmp_path, "entities", abbreviations) == []
 
 
-def test_a_long_sentence_is_no_lost_blank_line(tmp_path):
+def test_a_long_sentence_is_not_a_lost_blank_line(tmp_path):
     long = "and O\n" * 600 + ". O\n\n"
     assert find(tmp_path, "entities", make_entities(20) + long) == []
 

@@ -53,7 +53,7 @@ def test_stopped_at_any_step_and_resumed_equals_never_stopped(place, changes):
         assert place.list_files(run) == place.list_files(f"{kind}-whole")
 
 
-def test_a_stop_while_an_epoch_is_scored_is_heard_before_the_next_step(place, monkeypatch):
+def test_a_stop_while_an_epoch_is_scored_is_handled_before_the_next_step(place, monkeypatch):
     class Stopper(Watcher):
         def on_epoch(self, point, *, is_best):
             super().on_epoch(point, is_best=is_best)

@@ -7,7 +7,7 @@ from elmore.tasks.fit.settings import TASK_CONFIGS, load_settings, read_settings
 from elmore.tasks.kinds.table import KINDS
 
 
-def test_a_change_wins_over_the_file_and_the_file_over_what_is_usual(tmp_path):
+def test_a_change_wins_over_the_file_and_the_file_over_the_defaults(tmp_path):
     path = tmp_path / "mine.toml"
     path.write_text("[task]\nhidden_dim = 7\n[training]\nseed = 3\n")
     settings = load_settings("ner", config=path, changes=["training.seed=4", "elmo.where=both"])
@@ -23,7 +23,7 @@ def test_settings_survive_json():
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         ("training.max_epoch=3", "unknown setting 'max_epoch' in 'training'; did you mean"),
         ("trainings.seed=3", "unknown section 'trainings'; did you mean 'training'?"),
@@ -47,10 +47,10 @@ def test_settings_survive_json():
         ("training.max_epochs=" + "[" * 5000, "the value is too long"),
     ],
 )
-def test_invalid_values_are_reported(change, told):
+def test_invalid_values_are_reported(change, message):
     with pytest.raises(ConfigError) as caught:
         load_settings("tags", changes=[change])
-    assert told in str(caught.value)
+    assert message in str(caught.value)
     assert "\n" not in str(caught.value)
 
 

@@ -73,7 +73,7 @@ def test_only_the_first_line_names_columns(tmp_path):
     assert texts == [("A", "B"), ("Premise", "Hypothesis")]
 
 
-def test_lines_that_are_no_pairs_are_reported(tmp_path):
+def test_lines_that_are_not_pairs_are_reported(tmp_path):
     for line in ("A", "A\tB\tC", "A\t "):
         with pytest.raises(DataError, match=r"pairs\.tsv, line 3: expected .* (got \d|is empty)"):
             list(

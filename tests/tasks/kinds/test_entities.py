@@ -156,7 +156,7 @@ def test_types_that_training_does_not_have_are_only_wrong():
     assert task.score([new], [["O", "B-PER"]])["recall"] == 50
 
 
-def test_predictions_become_entities_beside_their_text():
+def test_predictions_become_entities_next_to_their_text():
     example = TaggedSentence(tokens=["New", "York", "said"], tags=[])
     tags = ["I-LOC", "I-LOC", "O"]
     entity = {"start": 0, "end": 2, "type": "LOC", "text": "New York"}

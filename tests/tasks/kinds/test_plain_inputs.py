@@ -109,8 +109,8 @@ def test_an_example_of_another_task_is_refused():
     assert "must be a text" in refuse("texts", pair)
 
 
-def test_what_is_no_list_is_refused_at_once(model):
-    for given, told in (
+def test_what_is_not_a_list_is_refused_at_once(model):
+    for given, reported in (
         ("Cats chase mice.", "got one string ('Cats chase mice.'); put it into a list"),
         (b"Cats", "got one bytes"),
         ({"question": "Do mice run?", "context": "Mice run."}, "got one dict"),
@@ -119,7 +119,7 @@ def test_what_is_no_list_is_refused_at_once(model):
     ):
         with pytest.raises(DataError) as refused:
             model.predict(given)
-        assert f"predict takes a list of examples, {told}" in str(refused.value)
+        assert f"predict takes a list of examples, {reported}" in str(refused.value)
 
 
 def test_plain_text_cannot_be_scored(model):

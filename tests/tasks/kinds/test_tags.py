@@ -96,7 +96,7 @@ def test_chunks_are_scored_as_spans_too(tmp_path):
         list(task.read(write(tmp_path, "the M-NP\n")))
 
 
-def test_predictions_are_written_beside_their_tokens():
+def test_predictions_are_written_next_to_their_tokens():
     example = TaggedSentence(tokens=["a"], tags=[])
     assert make_task().to_json(example, ["X"]) == {"tokens": ["a"], "tags": ["X"]}
 

@@ -27,7 +27,7 @@ def test_a_table_has_texts_and_labels(tmp_path):
         list(task.read(write(tmp_path, "no label\n")))
 
 
-def test_names_that_are_not_known_are_no_example(tmp_path):
+def test_names_that_are_not_known_are_not_examples(tmp_path):
     rows = "".join(f"A fine match {number}\tsport\nHe lost his case\tlaw\n" for number in range(3))
     with pytest.raises(DataError, match=r"line 1: 'review kind' looks like column names"):
         list(TextTask(TextSettings()).read(write(tmp_path, "review\tkind\n" + rows)))

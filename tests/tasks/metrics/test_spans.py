@@ -115,7 +115,7 @@ def test_scores_worked_by_hand():
     assert score.total.f1 == pytest.approx(2 * (2 / 3) * (2 / 4) / (2 / 3 + 2 / 4))
 
 
-def test_the_type_and_both_ends_have_to_be_right():
+def test_the_type_and_both_ends_must_be_right():
     gold = [Span(1, 3, "PER")]
     for wrong in (Span(1, 3, "LOC"), Span(1, 2, "PER"), Span(0, 3, "PER"), Span(1, 4, "PER")):
         assert score_spans(gold, [wrong]).total == SpanCounts(num_gold=1, num_predicted=1)

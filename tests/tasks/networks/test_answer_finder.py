@@ -116,7 +116,7 @@ def test_an_example_without_a_span_has_no_loss_and_a_finite_gradient():
 
 
 @pytest.mark.parametrize("has_elmo", [True, False])
-def test_what_stands_beside_an_example_changes_nothing(has_elmo):
+def test_the_rest_of_a_batch_changes_nothing(has_elmo):
     network = make_network(has_elmo=has_elmo).eval()
     batch = make_batch(PASSAGES, QUESTIONS, spans=SPANS, has_layers=has_elmo)
     together = network.predict(batch)

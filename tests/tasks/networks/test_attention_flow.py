@@ -55,7 +55,7 @@ def self_attention_slowly(layer, passage):
     return np.stack(rows)
 
 
-def test_attention_flow_is_that_of_the_formulas_whatever_stands_beside():
+def test_attention_flow_is_that_of_the_formulas_whatever_else_is_in_the_batch():
     torch.manual_seed(0)
     layer = AttentionFlow(dim=DIM)
     passages, passage_mask = make_tokens(6, 1, 4)
@@ -72,7 +72,7 @@ def test_attention_flow_is_that_of_the_formulas_whatever_stands_beside():
         np.testing.assert_allclose(real, wanted, rtol=1e-4, atol=1e-5)
 
 
-def test_self_attention_is_that_of_the_formulas_whatever_stands_beside():
+def test_self_attention_is_that_of_the_formulas_whatever_else_is_in_the_batch():
     torch.manual_seed(0)
     layer = SelfAttention(dim=DIM)
     passages, mask = make_tokens(6, 1, 4)

@@ -24,7 +24,7 @@ def test_the_loss_is_the_mean_of_what_the_right_labels_lack():
     assert found.item() == pytest.approx(wanted, rel=1e-5)
 
 
-def test_labels_that_training_did_not_have_are_no_loss():
+def test_labels_that_training_did_not_have_add_no_loss():
     alone = label_loss(LOGITS[1:], torch.tensor([0]))
     both = label_loss(LOGITS, torch.tensor([NO_NUMBER, 0]))
     assert both.item() == pytest.approx(alone.item())

@@ -54,7 +54,7 @@ def test_an_unknown_speaker_is_not_a_speaker(speakers, relation):
     assert rows[0].flatten().tolist() == [relation, relation]
 
 
-def test_what_is_not_before_a_span_has_a_score_all_the_same():
+def test_what_is_not_before_a_span_has_a_score_anyway():
     """It fills a row up, and is masked by who asked for it."""
     found = make_scorer()(torch.randn(3, SPAN_DIM), torch.tensor([[2]] * 3), torch.zeros(3).long())
     assert found.isfinite().all()

@@ -333,7 +333,7 @@ def make_talk(generator):
     """Make a document of which every part of the network is needed.
 
     "it" is the animal that came last, whose name has many tokens; "I" is whoever speaks, in
-    sentences that are all the same; "she" and "he" are told apart by their words.
+    sentences that are all the same; "she" and "he" differ only in their words.
     """
     clusters = {name: [] for name in ("Ann", "Bob", "she", "he", "fox")}
     sentences, num_tokens = [], 0

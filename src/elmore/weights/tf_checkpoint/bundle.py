@@ -86,12 +86,12 @@ class VariableFiles:
             found = self._variables.get(encode_slice(name, extents))
             if found is None:
                 raise self._damage(f"{name!r:.60} lacks a slice")
-            place = tuple(
+            position = tuple(
                 slice(start, start + length) if length >= 0 else slice(0, size)
                 for (start, length), size in zip(extents, shape, strict=True)
             )
-            self._check_numbers(name, found, tuple(part.stop - part.start for part in place))
-            yield place, found
+            self._check_numbers(name, found, tuple(part.stop - part.start for part in position))
+            yield position, found
 
     def _check_numbers(self, name: str, variable: Variable, shape: Shape) -> None:
         if variable.dtype != SINGLE_PRECISION:
@@ -110,8 +110,8 @@ class VariableFiles:
         if len(parts) == 1:
             return self._read_numbers(name, parts[0][1]).reshape(shape)
         whole = np.empty(shape, np.float32)
-        for place, variable in parts:
-            whole[place] = self._read_numbers(name, variable).reshape(whole[place].shape)
+        for position, variable in parts:
+            whole[position] = self._read_numbers(name, variable).reshape(whole[position].shape)
         return whole
 
     def _read_numbers(self, name: str, variable: Variable) -> FloatArray:

@@ -85,7 +85,7 @@ def _two_byte_tables() -> tuple[Words, Words, Words, Words, Words]:
 def _append_zeros(crcs: Words, num_bytes: int) -> Words:
     """Return checksums after `num_bytes` more zeros."""
     tables = _zero_tables(num_bytes)
-    parts = [tables[place][crcs >> 8 * place & 0xFF] for place in range(4)]
+    parts = [tables[position][crcs >> 8 * position & 0xFF] for position in range(4)]
     return parts[0] ^ parts[1] ^ parts[2] ^ parts[3]
 
 
@@ -93,7 +93,7 @@ def _append_zeros(crcs: Words, num_bytes: int) -> Words:
 def _zero_tables(num_bytes: int) -> Words:
     """Return (4, 256): for each byte of a checksum, its share after `num_bytes` (a power of 2)."""
     values = np.arange(256, dtype=np.uint32)
-    shares = np.stack([values << np.uint32(8 * place) for place in range(4)])
+    shares = np.stack([values << np.uint32(8 * position) for position in range(4)])
     if num_bytes == 2:
         return _two_byte_tables()[0][shares & 0xFFFF] ^ shares >> 16
     half = _append_zeros(shares, num_bytes // 2)

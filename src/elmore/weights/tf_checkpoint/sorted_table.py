@@ -30,8 +30,8 @@ def read_table(data: bytes) -> dict[bytes, bytes]:
     """Return the keys and values of a table; ValueError if it is damaged."""
     if len(data) < FOOTER_BYTES or int.from_bytes(data[-8:], "little") != MAGIC:
         raise ValueError("its end mark is missing")
-    _, place = _read_handle(data[-FOOTER_BYTES:], 0)  # of a block for filters, which is unused
-    index, _ = _read_handle(data[-FOOTER_BYTES:], place)
+    _, position = _read_handle(data[-FOOTER_BYTES:], 0)  # of a block for filters, which is unused
+    index, _ = _read_handle(data[-FOOTER_BYTES:], position)
     found: dict[bytes, bytes] = {}
     last_key: bytes | None = None
     num_key_bytes = end = 0
@@ -49,10 +49,10 @@ def read_table(data: bytes) -> dict[bytes, bytes]:
     return found
 
 
-def _read_handle(data: bytes, place: int) -> tuple[_Handle, int]:
-    offset, place = read_varint(data, place)
-    size, place = read_varint(data, place)
-    return _Handle(offset, size), place
+def _read_handle(data: bytes, position: int) -> tuple[_Handle, int]:
+    offset, position = read_varint(data, position)
+    size, position = read_varint(data, position)
+    return _Handle(offset, size), position
 
 
 def _read_block(data: bytes, handle: _Handle) -> bytes:
@@ -76,14 +76,14 @@ def _read_entries(block: bytes) -> Iterator[tuple[bytes, bytes]]:
     end = len(block) - 4 - 4 * num_restarts
     if len(block) < 4 or end < 0:
         raise ValueError("a block is truncated")
-    place, key = 0, b""
-    while place < end:
-        num_shared, place = read_varint(block, place)
-        num_new, place = read_varint(block, place)
-        num_value, place = read_varint(block, place)
-        if num_shared > len(key) or place + num_new + num_value > end:
+    position, key = 0, b""
+    while position < end:
+        num_shared, position = read_varint(block, position)
+        num_new, position = read_varint(block, position)
+        num_value, position = read_varint(block, position)
+        if num_shared > len(key) or position + num_new + num_value > end:
             raise ValueError("an entry of a block is truncated")
-        key = key[:num_shared] + block[place : place + num_new]
-        place += num_new
-        yield key, block[place : place + num_value]
-        place += num_value
+        key = key[:num_shared] + block[position : position + num_new]
+        position += num_new
+        yield key, block[position : position + num_value]
+        position += num_value

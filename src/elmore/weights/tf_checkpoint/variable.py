@@ -1,4 +1,4 @@
-"""The entries of a checkpoint's index: type, shape and place of a variable, or its slices."""
+"""The entries of a checkpoint's index: type, shape and position of a variable, or its slices."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -5,42 +5,42 @@ from collections.abc import Iterator
 VARINT, EIGHT_BYTES, LENGTH, FOUR_BYTES = 0, 1, 2, 5
 
 
-def read_varint(data: bytes, place: int) -> tuple[int, int]:
-    """Return the number that starts at `place`, and the place after it."""
+def read_varint(data: bytes, position: int) -> tuple[int, int]:
+    """Return the number that starts at `position`, and the position after it."""
     number = 0
     for shift in range(0, 70, 7):
-        if place >= len(data):
+        if position >= len(data):
             break
-        byte = data[place]
-        place += 1
+        byte = data[position]
+        position += 1
         number |= (byte & 0x7F) << shift
         if byte < 0x80:
             if number >= 1 << 64:
                 break
-            return number, place
+            return number, position
     raise ValueError("a number is damaged")
 
 
 def read_fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
     """Yield the number and value of each field."""
-    place = 0
-    while place < len(message):
-        tag, place = read_varint(message, place)
+    position = 0
+    while position < len(message):
+        tag, position = read_varint(message, position)
         kind = tag & 7
         if kind == VARINT:
-            value, place = read_varint(message, place)
+            value, position = read_varint(message, position)
             yield tag >> 3, value
             continue
         if kind == LENGTH:
-            width, place = read_varint(message, place)
+            width, position = read_varint(message, position)
         elif kind in (EIGHT_BYTES, FOUR_BYTES):
             width = 8 if kind == EIGHT_BYTES else 4
         else:
             raise ValueError("a field has an unknown kind")
-        if place + width > len(message):
+        if position + width > len(message):
             raise ValueError("a field is truncated")
-        content = message[place : place + width]
-        place += width
+        content = message[position : position + width]
+        position += width
         yield tag >> 3, content if kind == LENGTH else int.from_bytes(content, "little")
 
 

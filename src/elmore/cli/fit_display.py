@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 # Stages that get a line in a log as soon as they start.
-TOLD_STAGES = ("embedding", "fine-tuning", "waiting", "going on")
+LOGGED_STAGES = ("embedding", "fine-tuning", "waiting")
 
 
 class FitDisplay(FitObserver):
@@ -54,7 +54,7 @@ class FitDisplay(FitObserver):
         self._bar.update(self._task, description=text, total=None, completed=0)
         stage = text.partition(",")[0]  # after the comma comes the progress
         if self._lines.is_log:
-            is_new = stage != self._stage and stage.startswith(TOLD_STAGES)
+            is_new = stage != self._stage and stage.startswith(LOGGED_STAGES)
             if is_new:
                 self._lines.start_clock()
             if is_new or self._lines.is_due():

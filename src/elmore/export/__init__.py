@@ -1,1 +1,1 @@
-"""Models in the formats of other programs; stands on the public API alone."""
+"""Models in the formats of other programs; uses only the public API."""

@@ -27,7 +27,7 @@ class Limits:
 
 @dataclass(frozen=True, kw_only=True)
 class ServeSettings:
-    """Everything that `elmore serve` can be told."""
+    """All settings of `elmore serve`."""
 
     models: tuple[str, ...] = ()
     """Models as for `elmore.load`, or NAME=MODEL; none means the model shipped with elmore."""

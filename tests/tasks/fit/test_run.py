@@ -147,6 +147,14 @@ def test_a_damaged_file_of_best_weights_is_reported(place, monkeypatch):
         place.fit("damaged")
 
 
+def test_a_resumed_run_says_where_it_resumes(place):
+    with pytest.raises(StoppedError) as stopped:
+        place.fit("resumed", observer=Watcher(stop_after=3))
+    watcher = Watcher()
+    place.fit("resumed", observer=watcher)
+    assert f"resuming at step {stopped.value.step}" in watcher.messages
+
+
 def test_shares_and_numbers_of_examples_are_trained_on(place):
     report = place.fit("share", "training.share=0.5", "training.max_epochs=1")
     assert report.num_examples == {"train": 10, "dev": 8, "test": 5}

@@ -173,11 +173,11 @@ class FitRun:
         self._saved_at = time.monotonic()
 
     def _resume(self) -> None:
-        checkpoint = self.checkpoints.read_newest(on_message=self.observer.on_stage)
+        checkpoint = self.checkpoints.read_newest(on_message=self.observer.on_message)
         if checkpoint is None:
             return
         self.progress = FitProgress.from_json(checkpoint.progress)
-        self.observer.on_stage(f"resuming from step {self.progress.step}")
+        self.observer.on_message(f"resuming at step {self.progress.step:,}")
         try:
             self._load_weights(checkpoint.tensors)
             self.optimizer.load(without_prefix("optimizer.", checkpoint.tensors))

@@ -99,6 +99,10 @@ def test_input_and_output_are_as_for_other_pools(embedder):
     assert np.array_equal(tensor.numpy()[0], several[0])
 
 
+def send(embedder: Embedder) -> Embedder:
+    return pickle.loads(pickle.dumps(embedder))
+
+
 def test_it_is_saved_with_the_model_and_pickled(embedder, tmp_path):
     text = make_sentences()
     embedder.fit_similarity(text)
@@ -106,7 +110,8 @@ def test_it_is_saved_with_the_model_and_pickled(embedder, tmp_path):
     embedder.save(tmp_path / "model")
     loaded = elmore.load(tmp_path / "model")
     assert np.array_equal(loaded.sentence_vectors(text, pool="similarity"), expected)
-    for copied in (pickle.loads(pickle.dumps(embedder)), copy.deepcopy(embedder)):
+    assert len(pickle.dumps(loaded)) < 1000, "what is stored with the model is read again"
+    for copied in (send(embedder), send(loaded), copy.deepcopy(embedder)):
         assert np.array_equal(copied.sentence_vectors(text, pool="similarity"), expected)
     loaded.save(tmp_path / "half", store="f16")
     rounded = elmore.load(tmp_path / "half").sentence_vectors(text, pool="similarity")

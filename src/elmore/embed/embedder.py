@@ -164,7 +164,8 @@ class Embedder(metaclass=ExplainsNames):
         self._memory = RowMemory()
         self._source: ModelSource | None = None  # None: the model was given, not loaded
         self._language_model: LanguageModel | None = None
-        self._similarity: Similarity | None = None  # read from the folder when it is needed
+        self._similarity: Similarity | None = None  # of `fit_similarity`
+        self._stored_similarity: Similarity | None = None  # of the folder, read when it is needed
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what is needed to rebuild the embedder; packed weights and caches are left out."""
@@ -189,7 +190,8 @@ class Embedder(metaclass=ExplainsNames):
                 "precision": self.precision,
             },
             "memory": self._memory,
-            "similarity": self._similarity,
+            # With a source, what is stored there is read again.
+            "similarity": self._similarity or (self._stored_similarity if source is None else None),
         }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -442,7 +444,9 @@ class Embedder(metaclass=ExplainsNames):
     def _read_similarity(self) -> Similarity | None:
         """Return what `fit_similarity` computed, from the model folder on first use."""
         source = self._source
-        if self._similarity is None and source is not None:
+        if self._similarity is not None:
+            return self._similarity
+        if self._stored_similarity is None and source is not None:
             if source.hub_id is not None:
                 fetch(source.hub_id, SIMILARITY_FILES, **source.hub_options)
             folder = find_default() if source.is_default else source.find()
@@ -450,8 +454,8 @@ class Embedder(metaclass=ExplainsNames):
                 found = read_similarity(folder, model=self.model.fingerprint())
                 num_kept = self.choose_layers(found.layers).num_kept or 1
                 check_width(found, num_numbers=num_kept * self.vector_dim, folder=folder)
-                self._similarity = found
-        return self._similarity
+                self._stored_similarity = found
+        return self._stored_similarity
 
     def to_features(self, column: str = "text", **how: Any) -> "ArrowEmbedder":
         """Return a function that adds vectors to batches of a table, such as those of datasets.

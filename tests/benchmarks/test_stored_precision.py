@@ -51,6 +51,6 @@ def test_from_a_model_to_its_tables(tmp_path, monkeypatch, capsys):
     largest = [float(line[2].rstrip("%")) for line in lines[2:8]]
     assert 0 < min(largest[:3]) <= max(largest[:3]) < 2
     assert max(largest[:3]) < max(largest[3:]) < 20
-    assert [line[0] for line in lines[10:]] == ["f32", "f16", "bf16"]
+    assert [line[0] for line in lines[10:]] == ["f32", "f16", "bf16", "f16, LM head int8"]
     assert lines[10][4::2] == ["+0.0000%", "+0.0000%"]
     assert all(change != "+0.0000%" for line in lines[11:] for change in line[4::2])

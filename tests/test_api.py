@@ -426,7 +426,8 @@ def test_an_embedder_writes_a_file_of_some_layers(tmp_path):
 FUNCTIONS = [name for name in elmore.__all__ if inspect.isfunction(getattr(elmore, name))]
 
 
-@pytest.mark.parametrize("name", sorted({*FUNCTIONS} - {"replace_file"}))
+# The leaf package `cluster` uses only the public API, so it cannot explain calls in this way.
+@pytest.mark.parametrize("name", sorted({*FUNCTIONS} - {"replace_file", "embed_files"}))
 def test_every_function_says_how_it_is_called(name):
     with pytest.raises(ConfigError, match=f"^{name} has no argument 'batchsize'; "):
         getattr(elmore, name)(batchsize=3)

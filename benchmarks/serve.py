@@ -4,8 +4,9 @@
 
 `clients` compares a server that batches requests with one that does not, at 1 to 1,000 connections.
 `long` measures short requests with and without an 8,000-word request at the same time. `overload`
-sends five times what the server can do. `soak` sends malformed bodies and leaves before the answer,
-then stops the server. On a busy machine, compare the CPU time per request. Prints JSON.
+sends five times what the server can do. `soak` asks for all routes, sends malformed bodies and
+leaves before the answer, then stops the server. On a busy machine, compare the CPU time per
+request. Prints JSON.
 """
 
 import argparse
@@ -26,6 +27,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, default=5.0)
     parser.add_argument("--soak-seconds", type=float, default=60.0)
+    parser.add_argument("--soak-connections", type=int, default=32)
     parser.add_argument("--only", default="clients,long,overload,soak")
     parser.add_argument("--connections", type=int, nargs="*", default=CONNECTIONS)
     arguments = parser.parse_args()
@@ -37,7 +39,7 @@ def main() -> None:
     if "overload" in chosen:
         show("overload", measure_overload(seconds=arguments.seconds))
     if "soak" in chosen:
-        show("soak", measure_soak(seconds=arguments.soak_seconds))
+        show("soak", measure_soak(arguments.soak_connections, seconds=arguments.soak_seconds))
 
 
 def show(name: str, result: object) -> None:
@@ -163,13 +165,13 @@ def measure_overload(*, seconds: float) -> dict[str, object]:
         return {**result, "megabytes": megabytes}
 
 
-def measure_soak(*, seconds: float) -> dict[str, object]:
+def measure_soak(connections: int, *, seconds: float) -> dict[str, object]:
     with serving() as server:
         result = {"seconds_to_start": round(server.seconds_to_start, 1)}
         megabytes = []
         parts = []
         for _ in range(4):
-            options = ("--connections", 32, "--seconds", seconds / 4, "--rude")
+            options = ("--connections", connections, "--seconds", seconds / 4, "--rude")
             parts.append(run_client(server, *options))
             megabytes.append(server.megabytes)
         last = start_client(server, "--connections", 16, "--seconds", 4, "--rude")

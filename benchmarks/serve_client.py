@@ -4,7 +4,8 @@
 
 Prints one JSON object: requests per second, and latencies by status. With --rate, requests start at
 fixed times whether or not earlier ones were answered, as from users who do not wait for each other.
-With --rude, some requests are malformed and some connections are closed before the answer.
+With --rude, some requests are malformed, some go to other routes than /embed, and some connections
+are closed before the answer.
 """
 
 import argparse
@@ -16,6 +17,26 @@ from collections import defaultdict
 
 from benchmarks.sentences import generate_sentences, take_tokens
 
+# What rude clients also ask for, next to /embed.
+OTHERS = [
+    ("POST", "/v1/embeddings", {"input": "The bank of the river."}),
+    ("POST", "/layers", {"inputs": "The bank.", "format": "raw"}),
+    ("POST", "/tokenize", {"inputs": "The bank."}),
+    ("POST", "/score", {"inputs": "The bank of the river."}),
+    ("POST", "/fill", {"input": "The ___ of the river.", "top": 2}),
+    ("POST", "/nearest", {"use": {"sentence": "A bank.", "token": 1}, "layer": 1}),
+    ("POST", "/nearest", {"use": 10**9, "layer": 1}),
+    ("POST", "/compare", {"use": {"sentence": "A bank.", "token": "bank"}, "other": 236}),
+    ("POST", "/similarity", {"input": "A bank is not a bank."}),
+    ("GET", "/uses?word=bank", None),
+    ("GET", "/uses?limit=x", None),
+    ("GET", "/map?word=watch&layer=1&method=tsne", None),
+    ("GET", "/groups?word=light&layer=2", None),
+    ("GET", "/words?prefix=b", None),
+    ("GET", "/", None),
+    ("GET", "/assets/page.js", None),
+    ("GET", "/info", None),
+]
 MALFORMED = [
     b"",
     b"{",
@@ -134,10 +155,14 @@ class Client:
         if is_rude and self.random.random() < 0.5:
             body = self.random.choice(MALFORMED)
             is_rude = False
+        method, path = "POST", "/embed"
+        if self.arguments.rude and self.random.random() < 0.3:
+            method, path, content = self.random.choice(OTHERS)
+            body = b"" if content is None else json.dumps(content).encode()
         began = time.perf_counter()
         writer.write(
-            b"POST /embed HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
-            b"content-length: %d\r\n\r\n" % len(body)
+            f"{method} {path} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
+            f"content-length: {len(body)}\r\n\r\n".encode()
         )
         writer.write(body)
         if is_rude:

@@ -12,6 +12,7 @@ from elmore.serve.settings import Limits
 from tests.serve.services import get, load_tiny, make_service, post
 from tests.tasks.fit.test_model import build
 
+JSON = {"content-type": "application/json"}
 TEXT = "the bank of the river ."
 
 
@@ -87,3 +88,25 @@ def test_tasks_are_named_after_their_folders(tmp_path):
         name_sources(["x=a", "x=b"], what="task")
     with pytest.raises(elmore.ElmoreError, match="--task 'a=' has an empty part"):
         name_sources(["a="], what="task")
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        b"[" * 900 + b"]" * 900,
+        b'{"a":' * 900 + b"1" + b"}" * 900,
+        b"1e308",
+        b"null",
+        b"[" + b"1," * 100_000 + b"1]",
+        b'"\\u0000"',
+        b'["a", -1]',
+    ],
+)
+def test_any_input_of_a_task_is_answered_or_refused_in_one_sentence(tagger, given):
+    body = b'{"input": ' + given + b"}"
+    service = make_service(tasks=[tagger[0]])
+    answer = post("/predict", service=service, content=body, headers=JSON)
+    assert answer.status_code in (200, 413, 422), answer.text
+    if answer.status_code != 200:
+        assert len(answer.json()["error"]) < 500
+        assert "\n" not in answer.json()["error"]

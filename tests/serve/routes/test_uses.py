@@ -201,3 +201,32 @@ def test_what_takes_long_does_not_hold_up_others(service):
 
     use(service, talk)
     assert lanes == [SHORT, LONG, LONG]
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/nearest", b'{"layer": 1, "use": ' + b"[" * 900 + b"]" * 900 + b"}"),
+        ("/nearest", b'{"layer": 1, "use": ' + b"9" * 100_000 + b"}"),
+        ("/nearest", b'{"layer": 1e400, "use": 1}'),
+        ("/nearest", b'{"layer": 1, "use": {"sentence": "\xff", "token": 0}}'),
+        ("/nearest", b'{"layer": 1, "use": {"sentence": "a", "token": 9223372036854775807}}'),
+        ("/compare", b'{"use": true, "other": NaN}'),
+        ("/similarity", b'{"input": {"a": 1}}'),
+        ("/similarity", b"[" * 100_000),
+    ],
+)
+def test_hostile_bodies_are_refused_in_one_sentence(service, path, body):
+    headers = {"content-type": "application/json"}
+    answer = post(path, service=service, content=body, headers=headers)
+    assert answer.status_code == 422
+    assert 10 < len(answer.json()["error"]) < 400
+    assert "\n" not in answer.json()["error"]
+
+
+@pytest.mark.parametrize(
+    "query", ["word=%ff%fe", "word=%00", "word=" + "a" * 900, "word=" + "a" * 1500, "word=a&word=b"]
+)
+def test_strange_words_are_answered_or_refused(service, query):
+    answer = get(f"/uses?{query}", service=service)
+    assert answer.status_code in (200, 422)

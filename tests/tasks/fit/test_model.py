@@ -52,6 +52,21 @@ def test_predictions_are_described_with_probabilities(tmp_path):
     assert found["probabilities"] == pytest.approx(wanted, rel=1e-5)
 
 
+def test_a_span_has_the_probability_of_all_its_tags(tmp_path):
+    model, _ = build(tmp_path, "task.uses_crf=true", "task.scores_spans=false")
+    example = model.task.parse("a bad cab")
+    (chain,) = model.network.predict_chains(model.make_batch([example], with_gold=False))
+    content = {
+        "tags": [],
+        "entities": [{"start": 0, "end": 2}],
+        "arguments": [{"start": 2, "end": 3}],
+    }
+    found = model_module._add_probabilities(content, chain)
+    assert found["entities"][0]["probability"] == chain.probability(0, 2)
+    assert found["arguments"][0]["probability"] == chain.probability(2, 3)
+    assert found["entities"][0]["probability"] < min(found["probabilities"][:2])
+
+
 def test_predictions_are_streamed(tmp_path, monkeypatch):
     model, examples = build(tmp_path)
     monkeypatch.setattr(model_module, "EXAMPLES_AT_ONCE", 4)

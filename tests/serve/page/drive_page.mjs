@@ -312,6 +312,68 @@ async function states() {
   return found;
 }
 
+/** How predictions of each kind of task are shown; they are made up, since training takes long. */
+async function kinds() {
+  const words = (text) => text.split(" ");
+  const predictions = {
+    entities: {
+      tokens: words("Anna met Ben in Paris ."),
+      tags: words("B-PER O B-PER O B-LOC O"),
+      entities: [
+        { start: 0, end: 1, type: "PER", text: "Anna", probability: 0.981 },
+        { start: 2, end: 3, type: "PER", text: "Ben", probability: 0.5 },
+        { start: 4, end: 5, type: "LOC", text: "Paris", probability: 1 },
+      ],
+      probabilities: [0.9, 0.9, 0.9, 0.9, 0.9, 0.9],
+    },
+    roles: {
+      tokens: words("Cats chase mice"),
+      predicate: 1,
+      tags: words("B-ARG0 B-V B-ARG1"),
+      arguments: [
+        { start: 0, end: 1, role: "ARG0", probability: 0.9 },
+        { start: 2, end: 3, role: "ARG1", probability: 0.8 },
+      ],
+      probabilities: [0.9, 1, 0.8],
+    },
+    coreference: { tokens: words("Mary lost her watch ."), clusters: [[[0, 1], [2, 3]]], mentions: [] },
+    questions: { question: "Who?", answer: "Clara", start: 2, end: 7, probability: 0.81 },
+    sentiment: { label: "good", probabilities: { bad: 0.2, good: 0.8 } },
+    entailment: { label: "entailment", probabilities: { entailment: 0.7, neutral: 0.2, contradiction: 0.1 } },
+  };
+  const found = {};
+  const page = await openPage("#/task");
+  const info = await (await page.request.get(`${url}/info`)).json();
+  for (const [kind, prediction] of Object.entries(predictions)) {
+    const asked = [];
+    await page.unrouteAll();
+    await page.route("**/info", (route) => route.fulfill({ json: { ...info, tasks: [{ name: kind, kind }] } }));
+    await page.route("**/predict", (route) => {
+      asked.push(route.request().postDataJSON().input);
+      return route.fulfill({ json: { task: kind, kind, prediction } });
+    });
+    await page.goto(`${url}/#/task?text=Cats+chase+mice&second=${encodeURIComponent("😀 Clara did.")}`);
+    await page.reload();
+    await page.locator(".found").waitFor();
+    found[kind] = {
+      asked: asked[0],
+      text: await page.locator(".found").innerText(),
+      marks: await texts(page.locator(".found mark")),
+      csv: (await download(page, "CSV")).content.toString("utf8"),
+    };
+    await runAxe(page, `task ${kind}`);
+  }
+  await page.context().close();
+  return found;
+}
+
+async function runAxe(page, name) {
+  // The page's policy keeps scripts of others out, so axe is evaluated and not added.
+  await page.evaluate(axeSource);
+  const found = await page.evaluate(() => globalThis.axe.run());
+  seen.axe.push(...found.violations.map((each) => `${name}: ${each.id}: ${each.nodes[0].target} ${each.nodes[0].failureSummary}`));
+}
+
 async function check() {
   const views = ["#/uses?word=bank", "#/nearest", "#/sentence", "#/surprise?gap=3", "#/task?text=a+bad+cab", "#/uses?word=xyzzy"];
   for (const [name, options] of [
@@ -323,10 +385,7 @@ async function check() {
       const page = await openPage(view, options);
       await page.waitForTimeout(300);
       if (view.startsWith("#/uses?word=bank")) await rows(page).nth(1).locator("button").click();
-      // The page's policy keeps scripts of others out, so axe is evaluated and not added.
-      await page.evaluate(axeSource);
-      const found = await page.evaluate(() => globalThis.axe.run());
-      seen.axe.push(...found.violations.map((each) => `${name} ${view}: ${each.id}: ${each.nodes[0].target} ${each.nodes[0].failureSummary}`));
+      await runAxe(page, `${name} ${view}`);
       seen.overflow[`${name} ${view}`] = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
       await page.context().close();
     }
@@ -341,6 +400,7 @@ try {
   seen.surprise = await surprise();
   seen.task = await task();
   seen.states = await states();
+  seen.kinds = await kinds();
   await check();
   console.log(JSON.stringify({ ...seen, requests: [...seen.requests] }));
 } finally {

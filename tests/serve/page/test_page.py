@@ -235,3 +235,29 @@ def test_states_without_data_say_what_to_do(seen):
     assert states["keys"][-1] == "Bearer secret"
     assert "The server does not answer" in states["gone"]
     assert states["again"] > 0
+
+
+def test_every_kind_of_prediction_is_shown_with_its_probabilities(seen):
+    kinds = seen["kinds"]
+    marks = {kind: [" ".join(m.split()) for m in shown["marks"]] for kind, shown in kinds.items()}
+    assert marks["entities"] == ["Anna PER 98 %", "Ben PER 50 %", "Paris LOC 100 %"]
+    assert marks["roles"] == ["Cats ARG0 90 %", "chase predicate", "mice ARG1 80 %"]
+    assert marks["coreference"] == ["Mary 1", "her 1"]
+    assert marks["questions"] == ["Clara"]  # offsets count code points, not UTF-16 units
+    assert "“Clara”, with probability 81 %" in kinds["questions"]["text"]
+    assert kinds["sentiment"]["text"].index("good") < kinds["sentiment"]["text"].index("bad")
+    assert "70 %" in kinds["entailment"]["text"]
+
+
+def test_every_kind_of_task_gets_the_input_that_it_takes(seen):
+    asked = {kind: shown["asked"] for kind, shown in seen["kinds"].items()}
+    second = "😀 Clara did."
+    assert asked["entities"] == asked["coreference"] == asked["sentiment"] == "Cats chase mice"
+    assert asked["roles"] == [["Cats", "chase", "mice"], 2]
+    assert asked["questions"] == {"question": "Cats chase mice", "context": second}
+    assert asked["entailment"] == ["Cats chase mice", second]
+    rows = {kind: shown["csv"].strip().split("\r\n") for kind, shown in seen["kinds"].items()}
+    assert rows["entities"][1] == "0,Anna,B-PER,0.9"
+    assert rows["sentiment"][1] == "bad,0.2"
+    assert rows["questions"][1] == "Cats chase mice,Clara,0.81"
+    assert rows["coreference"][1] == "1,0,1,Mary"

@@ -39,7 +39,11 @@ def test_the_first_five_minutes(folder, elmore_command):
 @pytest.mark.usefixtures("_shipped_default")
 def test_embed_text(folder, elmore_command):
     (folder / "book.txt").write_text("It was late.\nThe bank was closed.\n")
+    tiny.model().save_pretrained(folder / "run" / "model")
+    sentences = [f"Number {number} was late.\n" for number in range(50)]
+    (folder / "texts" / "some.txt").write_text("".join(sentences))
     pages.run_page("guides/embed.md", elmore_command)
+    assert elmore.load("run/model").sentence_vectors("It was.", pool="similarity").any()
 
 
 @pytest.mark.usefixtures("_shipped_default")

@@ -26,6 +26,8 @@ WAYS = {
 # Display names for names in results.json.
 TITLES = {"GloVe of the words around": "GloVe of the context", "word vectors": "GloVe"}
 TUNING_SET = "semeval2007"
+LEAST_DIFFERENCE = 0.5
+"""Smaller differences, in points, are not counted as differences."""
 # Columns of the comparison, in this order, by their names in models.json.
 SYSTEMS = {
     "new": "elmore",
@@ -103,6 +105,58 @@ def show_prior(results: dict[str, Any]) -> str:
         rows.append([TITLES.get(name, name), *plain, prior, *with_prior])
     header = ["", "F1", f"without {TUNING_SET}", "macro-F1", "prior", "F1"]
     return write_table([*header, f"without {TUNING_SET}", "macro-F1"], rows)
+
+
+def show_claims(results: dict[str, Any]) -> str:
+    """Show what the paper says about layers, and what is found here."""
+    tags = {score["name"]: 100 * score["test"]["overall"] for score in results["tags"]}
+    senses = {name: scores["all"] for name, scores in results["senses"]["f1"].items()}
+    layers = sorted(name for name in tags if name.startswith("layer "))
+    lower, upper = layers[1], layers[-1]
+    mix = next(name for name in senses if name.startswith("mix chosen"))
+    claims = (
+        ("syntax is in the lower LSTM layer", "tags", lower, tags[lower], upper, tags[upper]),
+        (
+            "meaning is in the upper LSTM layer",
+            "senses",
+            upper,
+            senses[upper],
+            lower,
+            senses[lower],
+        ),
+        (
+            "context helps: the upper layer is above the token layer",
+            "senses",
+            upper,
+            senses[upper],
+            layers[0],
+            senses[layers[0]],
+        ),
+        (
+            "a learned mix is better than the top layer",
+            "tags",
+            "learned mix",
+            tags["learned mix"],
+            upper,
+            tags[upper],
+        ),
+        ("the same for meaning", "senses", mix, senses[mix], upper, senses[upper]),
+        (
+            "nearest senses beat the most frequent sense",
+            "senses",
+            upper,
+            senses[upper],
+            "most frequent sense",
+            senses["most frequent sense"],
+        ),
+    )
+    rows = []
+    for claim, kind, name, value, other_name, other in claims:
+        difference = value - other
+        found = "no difference" if abs(difference) < LEAST_DIFFERENCE else "yes"
+        found = "no" if difference <= -LEAST_DIFFERENCE else found
+        rows.append([claim, kind, f"{name}: {value:.1f}", f"{other_name}: {other:.1f}", found])
+    return write_table(["claim", "measured by", "", "compared with", "found"], rows)
 
 
 def show_models(models: dict[str, Any]) -> str:
@@ -348,6 +402,7 @@ def make_tables() -> dict[str, str]:
         "words by sense": show_words(results, "SemCor senses"),
         "words by part of speech": show_words(results, "EWT parts of speech"),
         "prior": show_prior(results),
+        "claims": show_claims(results),
         "models": show_models(models),
         "vocabulary": show_vocabulary(read_json("vocabulary.json")),
         "recipes": show_recipes(

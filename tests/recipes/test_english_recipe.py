@@ -239,6 +239,21 @@ def test_the_comparison_has_a_column_for_each_model_and_a_row_for_what_was_measu
     ]
 
 
+def test_claims_are_confirmed_denied_or_left_open():
+    tags = {"layer 0": 0.80, "layer 1": 0.92, "layer 2": 0.90, "learned mix": 0.902}
+    senses = {"most frequent sense": 64.6, "layer 0": 50.0, "layer 1": 58.0, "layer 2": 60.0}
+    senses["mix chosen on semeval2007"] = 61.0
+    table = write_page.show_claims(
+        {
+            "tags": [{"name": name, "test": {"overall": x}} for name, x in tags.items()],
+            "senses": {"f1": {name: {"all": x} for name, x in senses.items()}},
+        }
+    )
+    rows = [line.strip("| ").split(" | ") for line in table.splitlines()[2:]]
+    assert [row[-1] for row in rows] == ["yes", "yes", "yes", "no difference", "yes", "no"]
+    assert rows[0][2:4] == ["layer 1: 92.0", "layer 2: 90.0"]
+
+
 def test_two_editions_are_told_apart():
     table = write_page.show_models({"first": {"tags": {"test": 92}}, "new": {"tags": {"test": 95}}})
     assert table.splitlines()[0] == "|  | elmore | elmore, first edition |"

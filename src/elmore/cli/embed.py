@@ -36,11 +36,10 @@ def embed(
     model: options.Model = None,
     out: Annotated[
         str | None,
-        typer.Option(
-            "--out",
-            "-o",
-            help="Vector file: .h5, .parquet or .npz. Or a folder or URL of a folder, for a part "
-            "per shard of many files. Default: print JSON lines.",
+        options.make_out_option(
+            "Vector file: .h5, .parquet or .npz. Or a folder or URL of a folder, for a part per "
+            "shard of many files. Default: print JSON lines.",
+            check=options.check_out_or_url,
         ),
     ] = None,
     layers: options.Layers = "average",
@@ -203,7 +202,7 @@ def embed(
         raise typer.BadParameter("give a text file, or - for standard input")
     _embed_one(
         text[0],
-        None if out is None else options.check_out(Path(out)),
+        None if out is None else Path(out),
         model=model,
         layers=layers,
         settings=settings,

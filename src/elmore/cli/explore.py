@@ -31,11 +31,9 @@ def explore(
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(
-            "--out",
-            "-o",
-            help="Folder for the index of text files. Default: the first file's name with .index, "
-            "in this folder.",
+        options.make_out_option(
+            "Folder for the index of text files. Default: the first file's name with .index, in "
+            "this folder."
         ),
     ] = None,
     tokenized: options.Tokenized = False,

@@ -21,15 +21,22 @@ if TYPE_CHECKING:
     from elmore.weights.elmo_model import ElmoModel
 
 
-def make_out_option(help: str) -> Any:  # noqa: A002
+def make_out_option(help: str, *, check: Callable[[Any], Any] | None = None) -> Any:  # noqa: A002
     """Return the option --out, which is checked before any work is done."""
-    return typer.Option("--out", "-o", callback=check_out, help=help)
+    return typer.Option("--out", "-o", callback=check or check_out, help=help)
 
 
 def check_out(out: Path | None) -> Path | None:
     """Raise an error for a path that is probably mistyped."""
     if out is not None:
         atomic.check_out(out)
+    return out
+
+
+def check_out_or_url(out: str | None) -> str | None:
+    """Check a path as `check_out` does; URLs are left to their file system."""
+    if out is not None and "://" not in out:
+        check_out(Path(out))
     return out
 
 

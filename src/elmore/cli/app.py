@@ -33,7 +33,7 @@ from elmore.errors import ElmoreError
 app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
-    rich_markup_mode="markdown",
+    rich_markup_mode=None,
     pretty_exceptions_enable=False,
     help="ELMo, and more: word vectors in context, from any published ELMo model or your own.",
 )
@@ -57,7 +57,9 @@ app.command()(predict)
 app.command()(compare)
 app.command()(serve)
 probe = typer.Typer(
-    no_args_is_help=True, help="Measure what each layer of a model knows about tags or word senses."
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help="Measure what each layer of a model knows about tags or word senses.",
 )
 probe.command("tags")(probe_tags_command)
 probe.command("senses")(probe_senses_command)

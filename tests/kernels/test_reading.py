@@ -131,6 +131,23 @@ def assert_same_alone(reader, case, sentences):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("precision", WEIGHTS_IN_MEMORY)
+@pytest.mark.parametrize("num_distinct", [1, 7, 70])
+def test_repeated_tokens_have_the_bits_of_tokens_read_alone(variant, precision, num_distinct):
+    """Layer 1 multiplies equal tokens once; 70 of 100 are too many to make use of it."""
+    case = Case(lengths=(20, 31, 9, 40), output_dim=33, cell_dim=40)
+    kinds = case.tokens()[:num_distinct]
+    kinds[-1] = kinds[0]
+    kinds[-1, 11] = -kinds[-1, 11]  # differs in one number
+    tokens = kinds[torch.arange(100) * 7 % num_distinct]
+    bilm, state = freeze(case.build(), precision=precision), case.state()
+    found = read(bilm, case, tokens, state).layers.split(case.lengths, dim=1)
+    for sentence, layers in enumerate(found):
+        part = lstms.part_of(tokens, case.lengths, sentence)
+        alone = read(bilm, case.only(sentence), part, state[[sentence]])
+        assert torch.equal(alone.layers, layers)
+
+
+@pytest.mark.parametrize("precision", WEIGHTS_IN_MEMORY)
 def test_threads_change_no_bit(variant, precision, monkeypatch):
     monkeypatch.setattr(reading, "MIN_TEAM_BYTES", 0)  # small weights, and still a team
     cases = [

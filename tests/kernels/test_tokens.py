@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elmore.config import WEIGHTS_IN_MEMORY, Precision
+from elmore.kernels import tokens
 from elmore.kernels.library import find_kernel
 from elmore.kernels.tokens import PackedHighway, PackedLinear, find_strongest, scatter_gradient
 from tests import reference
@@ -250,3 +251,26 @@ def test_a_unit_that_is_not_a_number_is_not_overlooked(kernel, num_filters):
     assert strongest[0].isnan().all()
     assert winners[0].eq(2).all()
     assert not strongest[1].any()
+
+
+@pytest.mark.parametrize("precision", WEIGHTS_IN_MEMORY)
+@pytest.mark.parametrize("num_rows", [1, 5, 20])
+@pytest.mark.parametrize("dim", [17, 70, 600])
+def test_threads_that_share_outputs_change_no_bit(kernel, monkeypatch, precision, num_rows, dim):
+    x, weight, bias = draw_floats(1, num_rows, dim), draw_floats(2, dim, dim), draw_floats(3, dim)
+    layers = [
+        PackedLinear(kernel, weight, bias, precision=precision),
+        PackedHighway(
+            kernel, transform=(weight, bias), gate=(weight.flip(0), bias), precision=precision
+        ),
+    ]
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(1)
+        alone = [layer.apply(x) for layer in layers]
+        monkeypatch.setattr(tokens, "MIN_PRODUCTS", 0)
+        torch.set_num_threads(3)
+        together = [layer.apply(x) for layer in layers]
+    finally:
+        torch.set_num_threads(before)
+    assert all(map(torch.equal, alone, together))

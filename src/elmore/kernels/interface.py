@@ -4,7 +4,7 @@ import ctypes
 from ctypes import POINTER, c_float, c_int32, c_int64, c_void_p
 
 # Must equal elmore_interface() in exports.cpp.
-INTERFACE = 1
+INTERFACE = 2
 
 
 class Matrix(ctypes.Structure):
@@ -94,11 +94,19 @@ SIGNATURES: dict[str, tuple[type, list[object]]] = {
     ),
     "elmore_linear": (
         c_int32,
-        [c_int32, POINTER(Matrix), c_void_p, c_void_p, c_int64, c_void_p, c_int64],
+        [
+            *(c_int32, POINTER(Matrix), c_void_p),  # precision, matrix, bias
+            *(c_void_p, c_int64, c_void_p, c_int64),  # inputs, rows, outputs, columns
+            *(c_int64, c_int64),  # first and last panel
+        ],
     ),
     "elmore_highway": (
         c_int32,
-        [c_int32, POINTER(Matrix), c_void_p, c_void_p, c_int64, c_void_p],
+        [
+            *(c_int32, POINTER(Matrix), c_void_p),  # precision, matrix, bias
+            *(c_void_p, c_int64, c_void_p),  # inputs, rows, outputs
+            *(c_int64, c_int64),  # first and last panel
+        ],
     ),
     "elmore_strongest": (
         c_int32,

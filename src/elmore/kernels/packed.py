@@ -3,8 +3,7 @@
 Shapes: O outputs, I inputs of a weight matrix.
 """
 
-import mmap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,9 +14,7 @@ from torch import Tensor
 from elmore.config import Precision
 from elmore.kernels import interface
 from elmore.kernels.library import Kernel
-
-LARGE_PAGE = 2 << 20
-
+from elmore.kernels.memory import allocate
 
 # The codes for the precisions in exports.cpp.
 CODES = {Precision.F32: 0, Precision.BF16: 1, Precision.INT8: 2}
@@ -31,7 +28,13 @@ class PackedMatrix:
     """
 
     def __init__(
-        self, kernel: Kernel, weight: Tensor, *, precision: Precision, num_parts: int = 1
+        self,
+        kernel: Kernel,
+        weight: Tensor,
+        *,
+        precision: Precision,
+        num_parts: int = 1,
+        memory: Callable[[int], NDArray[np.uint8]] = allocate,
     ) -> None:
         check_floats("a weight", weight, weight.shape)
         weight = weight.detach()
@@ -40,9 +43,10 @@ class PackedMatrix:
         num_panels = len(sources) // kernel.panel
         num_bytes = kernel.functions.elmore_packed_bytes(CODES[precision], num_inputs, num_panels)
         self.kernel_name = kernel.name
+        self.panel = kernel.panel
         self.num_inputs = num_inputs
         self.num_panels = num_panels
-        self.panels = allocate(num_bytes)
+        self.panels = memory(num_bytes)
         # int8 has a scale and a correction per output.
         self.scales = np.zeros(2 * len(sources) if precision is Precision.INT8 else 0, np.float32)
         check(
@@ -111,12 +115,3 @@ def interleave_numbers(numbers: Tensor, *, num_parts: int, panel: int) -> Tensor
     check_floats("a bias", numbers, (len(numbers),))
     outputs = torch.from_numpy(interleave(len(numbers), num_parts=num_parts, panel=panel)).long()
     return torch.where(outputs < 0, 0.0, numbers.detach()[outputs.clamp(min=0)]).contiguous()
-
-
-def allocate(num_bytes: int) -> NDArray[np.uint8]:
-    """Return memory, in huge pages if the system has them, because weights are read in full."""
-    if num_bytes < LARGE_PAGE or not hasattr(mmap, "MADV_HUGEPAGE"):
-        return np.empty(num_bytes, np.uint8)
-    memory = mmap.mmap(-1, num_bytes)
-    memory.madvise(mmap.MADV_HUGEPAGE)
-    return np.frombuffer(memory, np.uint8)

@@ -7,6 +7,7 @@ import ctypes
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import inf
 from typing import Any
 
@@ -17,7 +18,9 @@ from torch import Tensor
 from elmore.config import Precision
 from elmore.kernels import interface
 from elmore.kernels.library import Kernel, load_kernel
+from elmore.kernels.memory import allocate
 from elmore.kernels.packed import CODES, PackedMatrix, check, check_floats, interleave_numbers
+from elmore.kernels.scratch import Take
 from elmore.kernels.threads import run_together
 
 # A team of threads pays off if steps have few rows and the weights of both directions do not fit
@@ -41,13 +44,19 @@ class LayerWeights:
 class PackedLayer:
     """One LSTM layer of one direction, packed for the kernel."""
 
-    def __init__(self, kernel: Kernel, weights: LayerWeights, *, precision: Precision) -> None:
-        self.input = PackedMatrix(kernel, weights.input_weight, precision=precision, num_parts=4)
-        self.state = PackedMatrix(kernel, weights.state_weight, precision=precision, num_parts=4)
+    def __init__(
+        self,
+        kernel: Kernel,
+        weights: LayerWeights,
+        *,
+        precision: Precision,
+        memory: Take = allocate,
+    ) -> None:
+        pack = partial(PackedMatrix, kernel, precision=precision, memory=memory)
+        self.input = pack(weights.input_weight, num_parts=4)
+        self.state = pack(weights.state_weight, num_parts=4)
         self.projection = (
-            None
-            if weights.projection_weight is None
-            else PackedMatrix(kernel, weights.projection_weight, precision=precision)
+            None if weights.projection_weight is None else pack(weights.projection_weight)
         )
         self.bias = interleave_numbers(weights.bias, num_parts=4, panel=kernel.panel)
         self.cell_clip = inf if weights.cell_clip is None else weights.cell_clip

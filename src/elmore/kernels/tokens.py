@@ -18,6 +18,12 @@ from elmore.kernels.threads import run_together, split_evenly
 # Below this many rows, threads cost more than they save.
 MIN_ROWS_PER_THREAD = 16
 
+# The same for the products of all rows with all weights, about 0.1 ms of work.
+MIN_PRODUCTS = 1 << 24
+
+# And for the responses of filters.
+MIN_RESPONSES = 1 << 14
+
 
 class PackedLinear:
     """A linear layer, packed for the kernel."""
@@ -33,26 +39,42 @@ class PackedLinear:
     def apply(self, x: Tensor) -> Tensor:
         """Map (U, I) to (U, O)."""
         kernel = load_kernel(self.matrix.kernel_name)
-        check_floats("vectors", x, (len(x), self.matrix.num_inputs))
-        x = x.detach().contiguous()
-        num_outputs = len(self.bias)
-        outputs = x.new_empty((len(x), num_outputs))
+        return multiply_rows(kernel, self.matrix, x, self.bias, precision=self.precision)
 
-        def apply_to(rows: slice) -> None:
-            check(
-                kernel.functions.elmore_linear(
-                    CODES[self.precision],
-                    self.matrix.pointer(),
-                    self.bias.data_ptr(),
-                    x[rows].data_ptr(),
-                    rows.stop - rows.start,
-                    outputs[rows].data_ptr(),
-                    num_outputs,
-                )
+
+def multiply_rows(
+    kernel: Kernel,
+    matrix: PackedMatrix,
+    x: Tensor,
+    bias: Tensor,
+    *,
+    precision: Precision = Precision.F32,
+    out: Tensor | None = None,
+) -> Tensor:
+    """Return the products of (U, I) with a packed (O, I), plus a bias (O,): (U, O)."""
+    check_floats("vectors", x, (len(x), matrix.num_inputs))
+    x, bias = x.detach().contiguous(), bias.detach().contiguous()
+    outputs = x.new_empty((len(x), len(bias))) if out is None else out
+    check_floats("outputs", outputs, (len(x), len(bias)))
+    assert outputs.is_contiguous()
+
+    def apply_to(rows: slice, panels: slice) -> None:
+        check(
+            kernel.functions.elmore_linear(
+                CODES[precision],
+                matrix.pointer(),
+                bias.data_ptr(),
+                x[rows].data_ptr(),
+                rows.stop - rows.start,
+                outputs[rows].data_ptr(),
+                len(bias),
+                panels.start,
+                panels.stop,
             )
+        )
 
-        _run_by_rows(apply_to, len(x))
-        return outputs
+    _run_by_tiles(apply_to, len(x), matrix)
+    return outputs
 
 
 class PackedHighway:
@@ -80,7 +102,7 @@ class PackedHighway:
         x = x.detach().contiguous()
         outputs = torch.empty_like(x)
 
-        def apply_to(rows: slice) -> None:
+        def apply_to(rows: slice, panels: slice) -> None:
             check(
                 kernel.functions.elmore_highway(
                     CODES[self.precision],
@@ -89,10 +111,12 @@ class PackedHighway:
                     x[rows].data_ptr(),
                     rows.stop - rows.start,
                     outputs[rows].data_ptr(),
+                    panels.start,
+                    panels.stop,
                 )
             )
 
-        _run_by_rows(apply_to, len(x))
+        _run_by_tiles(apply_to, len(x), self.matrix, multiple_of=2)
         return outputs
 
 
@@ -135,7 +159,7 @@ def find_strongest(
                 )
             )
 
-    _run_by_rows(find_in, len(unit_ids))
+    _run_by_rows(find_in, len(unit_ids), least=max(1, MIN_RESPONSES // ends[-1]))
     return strongest, winners
 
 
@@ -164,7 +188,31 @@ def scatter_gradient(
     return table_gradient
 
 
-def _run_by_rows(work: Callable[[slice], None], num_rows: int) -> None:
+def _run_by_tiles(
+    work: Callable[[slice, slice], None],
+    num_rows: int,
+    matrix: PackedMatrix,
+    *,
+    multiple_of: int = 1,
+) -> None:
+    """Split rows, or the panels of the matrix if there are few rows, among threads.
+
+    The split does not change the results. With few rows, most of the time goes into loading the
+    weights, and each thread loads only those of its panels.
+    """
+    all_panels = slice(0, matrix.num_panels)
+    num_products = num_rows * matrix.num_inputs * matrix.num_panels * matrix.panel
+    if num_rows >= 2 * MIN_ROWS_PER_THREAD or num_products < MIN_PRODUCTS:
+        _run_by_rows(lambda rows: work(rows, all_panels), num_rows)
+        return
+    groups = split_evenly(matrix.num_panels // multiple_of)
+    parts = [slice(group.start * multiple_of, group.stop * multiple_of) for group in groups]
+    run_together(*(partial(work, slice(0, num_rows), part) for part in parts))
+
+
+def _run_by_rows(
+    work: Callable[[slice], None], num_rows: int, *, least: int = MIN_ROWS_PER_THREAD
+) -> None:
     """Split the rows among threads; the split does not change the results."""
-    parts = split_evenly(num_rows, least=MIN_ROWS_PER_THREAD)
+    parts = split_evenly(num_rows, least=least)
     run_together(*(partial(work, rows) for rows in parts))

@@ -85,7 +85,7 @@ int32_t with_precision(int32_t precision, Work work) {
 extern "C" {
 
 // Increase it with every change of a function or structure here, and in library.py.
-int32_t elmore_interface() { return 1; }
+int32_t elmore_interface() { return 2; }
 
 // Outputs per panel.
 int64_t elmore_panel() { return kPanel; }
@@ -132,7 +132,7 @@ int32_t elmore_read(int32_t precision, const ElmoreLayer* layers, int64_t num_la
       const int64_t cell_size = steps.num_sentences() * layer.num_cells * depth;
       LayerRun<decltype(p)>(layer, steps, team_size)
           .run(first_hidden + hidden_size, first_cell + cell_size, last_hidden + hidden_size,
-               last_cell + cell_size, {}, input_row, emit);
+               last_cell + cell_size, {}, depth == 0, input_row, emit);
       below = above;
       below_stride = row_stride;
     }
@@ -149,7 +149,7 @@ int32_t elmore_train(const ElmoreLayer* layer, const int32_t* step_sizes, int64_
     LayerRun<F32>(to_layer(*layer), {step_sizes, num_steps}, 1)
         .run(
             first_hidden, first_cell, last_hidden, last_cell,
-            {saved->gates, saved->cells, saved->shown, saved->narrow},
+            {saved->gates, saved->cells, saved->shown, saved->narrow}, false,
             [&](int64_t n) { return inputs + n * num_inputs; },
             [&](int64_t n, const float* hidden) {
               std::memcpy(outputs + n * num_outputs, hidden, num_outputs * sizeof(float));
@@ -171,19 +171,23 @@ int32_t elmore_train_back(const ElmoreBackwardLayer* layer, const int32_t* step_
   });
 }
 
-// A linear layer: (rows, I) to (rows, O).
+// A linear layer: (rows, I) to some panels of (rows, O).
 int32_t elmore_linear(int32_t precision, const ElmoreMatrix* matrix, const float* bias,
-                      const float* inputs, int64_t num_rows, float* outputs, int64_t num_outputs) {
+                      const float* inputs, int64_t num_rows, float* outputs, int64_t num_outputs,
+                      int64_t first_panel, int64_t last_panel) {
   return with_precision(precision, [&](auto p) {
-    linear<decltype(p)>(to_matrix(*matrix), bias, inputs, num_rows, outputs, num_outputs);
+    linear<decltype(p)>(to_matrix(*matrix), bias, inputs, num_rows, outputs, num_outputs,
+                        first_panel, last_panel);
   });
 }
 
-// A highway layer: (rows, F) to (rows, F).
+// A highway layer: (rows, F) to some pairs of panels of (rows, F).
 int32_t elmore_highway(int32_t precision, const ElmoreMatrix* matrix, const float* bias,
-                       const float* inputs, int64_t num_rows, float* outputs) {
+                       const float* inputs, int64_t num_rows, float* outputs, int64_t first_panel,
+                       int64_t last_panel) {
   return with_precision(precision, [&](auto p) {
-    highway<decltype(p)>(to_matrix(*matrix), bias, inputs, num_rows, outputs);
+    highway<decltype(p)>(to_matrix(*matrix), bias, inputs, num_rows, outputs, first_panel,
+                         last_panel);
   });
 }
 

@@ -20,6 +20,7 @@ constexpr int kLanes = 8;
 
 typedef float Floats __attribute__((vector_size(kLanes * 4)));
 typedef int32_t Ints __attribute__((vector_size(kLanes * 4)));
+typedef uint32_t Words __attribute__((vector_size(kLanes * 4)));
 
 inline Floats load(const float* from) {
   Floats lanes;
@@ -129,6 +130,36 @@ inline Ints add_byte_products(Ints sums, Ints without_sign, Ints with_sign) {
   return (Ints)_mm512_dpbusd_epi32((__m512i)sums, (__m512i)without_sign, (__m512i)with_sign);
 }
 #endif
+
+// Stores the low 2 or 4 bytes of each lane.
+template <int kBytes>
+inline void store_parts(void* to, Ints lanes) {
+  if constexpr (kBytes == 4) {
+    std::memcpy(to, &lanes, sizeof lanes);
+  } else {
+    typedef uint16_t Halves __attribute__((vector_size(kLanes * 2)));
+    static_assert(kBytes == 2);
+    const Halves halves = __builtin_convertvector(lanes, Halves);
+    std::memcpy(to, &halves, sizeof halves);
+  }
+}
+
+// Swaps rows and columns: at each step, blocks of `size` by `size` numbers.
+inline void transpose(Floats (&square)[kLanes]) {
+  for (int size = 1; size < kLanes; size *= 2) {
+    Ints low, high;
+    for (int lane = 0; lane < kLanes; ++lane) {
+      low[lane] = lane & size ? kLanes + lane - size : lane;
+      high[lane] = lane & size ? kLanes + lane : lane + size;
+    }
+    for (int row = 0; row < kLanes; ++row) {
+      if (row & size) continue;
+      const Floats a = square[row], b = square[row + size];
+      square[row] = __builtin_shuffle(a, b, low);
+      square[row + size] = __builtin_shuffle(a, b, high);
+    }
+  }
+}
 
 inline Floats absolute(Floats x) { return (Floats)((Ints)x & 0x7fffffff); }
 

@@ -10,6 +10,7 @@
 #include <numeric>
 #include <vector>
 
+#include "distinct.h"
 #include "matrix.h"
 #include "team.h"
 
@@ -18,6 +19,10 @@ namespace elmore {
 // The number of input gate values kept between steps: some megabytes, which fit in the caches.
 constexpr int64_t kInputGatesAtOnce = 2 << 20;
 constexpr int64_t kRowsInTile = 48;
+
+// The same for the distinct inputs of all steps, which need not fit in the caches: reading a row is
+// much faster than computing it.
+constexpr int64_t kDistinctGatesAtOnce = 16 << 20;
 
 struct Layer {
   Matrix input;       // (4 gates of C cells, D)
@@ -88,16 +93,29 @@ struct Range {
   }
 };
 
+// The products of inputs and weights, for one panel of cells of some rows.
+struct InputGates {
+  const float* first;
+  int64_t row_stride;
+  int64_t gate_stride;
+  const int32_t* indices;  // of each row among the distinct inputs; null if there is one per row
+
+  const float* row(int64_t row) const {
+    return first + (indices ? indices[row] : row) * row_stride;
+  }
+};
+
 // Updates one panel of cells of some rows; replaces the sums of the gates with activations.
-inline void update_cells(float* sums, const float* input_gates, int64_t gate_stride,
-                         const float* bias, int64_t num_rows, Floats cell_clip, float* cells,
-                         int64_t cell_stride, float* shown, int64_t shown_stride) {
+inline void update_cells(float* sums, const InputGates& input_gates, const float* bias,
+                         int64_t num_rows, Floats cell_clip, float* cells, int64_t cell_stride,
+                         float* shown, int64_t shown_stride) {
   for (int64_t row = 0; row < num_rows; ++row) {
+    const float* of_row = input_gates.row(row);
     for (int lane = 0; lane < kPanel; lane += kLanes) {
       Floats gates[4];
       for (int gate = 0; gate < 4; ++gate) {
         const Floats sum = load(sums + (row * 4 + gate) * kPanel + lane);
-        const Floats of_input = load(input_gates + gate * gate_stride + row * kPanel + lane);
+        const Floats of_input = load(of_row + gate * input_gates.gate_stride + lane);
         gates[gate] = sum + of_input + load(bias + gate * kPanel + lane);
         gates[gate] = gate == 2 ? tanh(gates[gate]) : sigmoid(gates[gate]);
         store(sums + (row * 4 + gate) * kPanel + lane, gates[gate]);
@@ -153,12 +171,14 @@ class LayerRun {
     for (int member = 0; member < team_size; ++member) members_.emplace_back(*this);
   }
 
-  // `input_row(n)` returns the input of packed row n, `emit(n, output)` receives its output.
+  // `input_row(n)` returns the input of packed row n, `emit(n, output)` receives its output. If
+  // `repeats`, many inputs are expected to be equal, and are multiplied once.
   template <class InputRow, class Emit>
   void run(const float* first_hidden, const float* first_cell, float* last_hidden,
-           float* last_cell, const Saved& saved, InputRow input_row, Emit emit) {
+           float* last_cell, const Saved& saved, bool repeats, InputRow input_row, Emit emit) {
     const int64_t num_sentences = steps_.num_sentences();
     if (num_sentences == 0) return;
+    if (repeats && members_.size() == 1) prepare_distinct_inputs(input_row);
     hidden_.read(first_hidden, num_sentences);
     cells_.read(first_cell, num_sentences);
     remembers_ = !is_zero(hidden_, num_sentences);
@@ -183,6 +203,7 @@ class LayerRun {
   };
 
   int64_t gates_width() const { return layer_.input.num_panels * kPanel; }
+  int64_t distinct_stride() const { return gates_width() + kStagger; }
 
   template <class InputRow, class Emit>
   void run_member(Team& team, int number, const Saved& saved, InputRow input_row, Emit emit) {
@@ -194,7 +215,9 @@ class LayerRun {
     int64_t rows_ahead = 0, rows_used = 0;  // rows with input gates, and those used up
     for (int64_t step = 0; step < steps_.number; ++step) {
       const int64_t num_rows = steps_.sizes[step];
-      if (rows_used == rows_ahead) {
+      if (distinct_gates_) {
+        rows_used = first_row;
+      } else if (rows_used == rows_ahead) {
         rows_ahead = prepare_inputs(member, cells, step, first_row, input_row);
         rows_used = 0;
       }
@@ -231,6 +254,34 @@ class LayerRun {
     return num_rows;
   }
 
+  // Computes the input gates of all steps, once for equal inputs, if that saves enough.
+  template <class InputRow>
+  void prepare_distinct_inputs(InputRow input_row) {
+    const int64_t num_rows = steps_.num_rows();
+    if (num_rows < kRowsInTile) return;
+    distinct_ = find_distinct(num_rows, layer_.input.num_inputs, input_row);
+    const int64_t number = distinct_.rows.size();
+    if (4 * number > 3 * num_rows || number * distinct_stride() > kDistinctGatesAtOnce) return;
+    distinct_gates_ = std::make_unique<Buffer<float>>(number * distinct_stride());
+    PreparedRows<P>& inputs = members_[0].inputs;
+    const int64_t at_once = std::min(2 * kRowsInTile, rows_at_once_);
+    for (int64_t first = 0; first < number; first += at_once) {
+      const int64_t some = std::min(at_once, number - first);
+      for (int64_t row = 0; row < some; ++row)
+        inputs.set(row, input_row(distinct_.rows[first + row]));
+      multiply(inputs.from(0), some, layer_.input, 0, layer_.input.num_panels,
+               {distinct_gates_->get() + first * distinct_stride(), distinct_stride()});
+    }
+  }
+
+  InputGates input_gates(int64_t panel, int64_t rows_ahead, int64_t rows_used, int64_t row) const {
+    if (distinct_gates_)
+      return {distinct_gates_->get() + 4 * panel * kPanel, distinct_stride(), kPanel,
+              distinct_.indices.data() + rows_used + row};
+    return {input_gates_.get() + (4 * panel * rows_ahead + rows_used + row) * kPanel, kPanel,
+            rows_ahead * kPanel, nullptr};
+  }
+
   void update_panels(Member& member, Range cells, int64_t step, int64_t num_rows,
                      int64_t rows_ahead, int64_t rows_used, int64_t first_row,
                      const Saved& saved) {
@@ -248,10 +299,8 @@ class LayerRun {
                    {tile, 4 * kPanel, kPanel});
         else
           std::fill_n(tile, some * 4 * kPanel, 0.0f);
-        update_cells(tile,
-                     input_gates_.get() + (4 * panel * rows_ahead + rows_used + row) * kPanel,
-                     rows_ahead * kPanel, layer_.bias + 4 * panel * kPanel, some,
-                     fill(layer_.cell_clip), cells_.row(row) + panel * kPanel, cells_.stride(),
+        update_cells(tile, input_gates(panel, rows_ahead, rows_used, row),
+                     layer_.bias + 4 * panel * kPanel, some, fill(layer_.cell_clip), cells_.row(row) + panel * kPanel, cells_.stride(),
                      shown_.row(row) + panel * kPanel, shown_.stride());
         if (saved.gates)
           save_panel(saved, first_row + row, some, panel, layer_.num_cells, tile, cells_, shown_,
@@ -282,6 +331,8 @@ class LayerRun {
   const int64_t rows_at_once_;
   const State hidden_, cells_, shown_;
   const Buffer<float> input_gates_;
+  Distinct distinct_;
+  std::unique_ptr<Buffer<float>> distinct_gates_;  // null if every row has its own
   bool remembers_ = false;  // whether the first hidden state is nonzero
   std::vector<Member> members_;
 };

@@ -88,11 +88,19 @@ struct F32 {
     return 1.0f;
   }
 
-  static void pack_group(const float* weights, char* to, float) { std::memcpy(to, weights, 4); }
+  static void pack_group(const Floats* inputs, char* to, Floats, Ints*) {
+    store((float*)to, inputs[0]);
+  }
 
   static Floats load_group(const char* weights) { return load((const float*)weights); }
   static Floats add(Floats sums, Floats x, Floats weights) { return fused(x, weights, sums); }
 };
+
+inline Ints to_bf16(Floats numbers) {
+  const Ints bits = (Ints)numbers;
+  const Ints high = (Ints)((Words)(bits + 0x7fff + ((bits >> 16) & 1)) >> 16);  // ties to even
+  return numbers != numbers ? (Ints)((Words)bits >> 16) | 0x40 : high;
+}
 
 inline uint16_t to_bf16(float number) {
   uint32_t bits;
@@ -142,11 +150,10 @@ struct BF16 {
     return num_units(num_inputs) * kPanel * kGroupBytes;
   }
 
-  static void pack_group(const float* weights, char* to, float) {
-    for (int input = 0; input < kGroup; ++input) {
-      const uint16_t high = to_bf16(weights[input]);
-      std::memcpy(to + 2 * input, &high, 2);
-    }
+  static void pack_group(const Floats* inputs, char* to, Floats, Ints*) {
+    Ints packed = to_bf16(inputs[0]);
+    if constexpr (kGroup == 2) packed |= to_bf16(inputs[1]) << 16;
+    store_parts<kGroupBytes>(to, packed);
   }
 };
 
@@ -205,9 +212,18 @@ struct INT8 {
     return num_units(num_inputs) * kPanel * kGroupBytes;
   }
 
-  static void pack_group(const float* weights, char* to, float scale) {
-    for (int input = 0; input < kGroup; ++input)
-      to[input] = (char)(int8_t)std::lrintf(weights[input] / scale);
+  // Also adds up the integers of each output.
+  static void pack_group(const Floats* inputs, char* to, Floats scale, Ints* totals) {
+    Ints packed = fill(0);
+    for (int input = 0; input < kGroup; ++input) {
+      const Floats rounder = fill(12582912.0f);  // see exp_minus_one
+      const Floats whole = (inputs[input] / scale + rounder) - rounder;
+      // NaN, of a scale that is NaN, becomes 0.
+      const Ints number = whole != whole ? fill(0) : __builtin_convertvector(whole, Ints);
+      packed |= (number & 0xff) << 8 * input;
+      *totals += number;
+    }
+    store_parts<kGroupBytes>(to, packed);
   }
 
   static float prepare(const float* row, int64_t num_inputs, Unit* to) {
@@ -387,39 +403,97 @@ class PreparedRows {
   Buffer<float> scales_;
 };
 
+// Reads weights of one panel, by blocks of kLanes inputs.
+class PanelReader {
+ public:
+  PanelReader(const float* weights, int64_t output_stride, int64_t input_stride,
+              int64_t num_inputs, const int32_t* sources)
+      : input_stride_(input_stride), num_inputs_(num_inputs) {
+    for (int output = 0; output < kPanel; ++output) {
+      rows_[output] = sources[output] < 0 ? nullptr : weights + sources[output] * output_stride;
+      is_full_ = is_full_ && rows_[output] != nullptr;
+      is_adjacent_ = is_adjacent_ && is_full_ && rows_[output] == rows_[0] + output;
+    }
+  }
+
+  // block[i][v]: input `first` + i of the outputs in vector v; zeros past the last input.
+  void read(int64_t first, Floats (&block)[kLanes][2]) const {
+    if (is_adjacent_ && first + kLanes <= num_inputs_) {
+      for (int i = 0; i < kLanes; ++i)
+        for (int v = 0; v < 2; ++v)
+          block[i][v] = load(rows_[0] + (first + i) * input_stride_ + v * kLanes);
+    } else if (is_full_ && input_stride_ == 1 && first + kLanes <= num_inputs_) {
+      for (int v = 0; v < 2; ++v) {
+        Floats square[kLanes];
+        for (int output = 0; output < kLanes; ++output)
+          square[output] = load(rows_[v * kLanes + output] + first);
+        transpose(square);
+        for (int i = 0; i < kLanes; ++i) block[i][v] = square[i];
+      }
+    } else {
+      for (int i = 0; i < kLanes; ++i)
+        for (int output = 0; output < kPanel; ++output) {
+          const float* row = first + i < num_inputs_ ? rows_[output] : nullptr;
+          block[i][output / kLanes][output % kLanes] = row ? row[(first + i) * input_stride_] : 0.0f;
+        }
+    }
+  }
+
+ private:
+  const float* rows_[kPanel];
+  int64_t input_stride_, num_inputs_;
+  bool is_full_ = true;      // no output is padding
+  bool is_adjacent_ = true;  // the outputs of an input are adjacent in memory
+};
+
+// The scales of a panel's outputs in int8: NaN if a weight is NaN, which is the largest by its bits.
+inline void find_scales(const PanelReader& reader, int64_t num_inputs, Floats (&scale)[2]) {
+  Ints most[2] = {};
+  Floats block[kLanes][2];
+  for (int64_t first = 0; first < num_inputs; first += kLanes) {
+    reader.read(first, block);
+    for (int i = 0; i < kLanes; ++i)
+      for (int v = 0; v < 2; ++v) {
+        const Ints size = (Ints)absolute(block[i][v]);
+        most[v] = size > most[v] ? size : most[v];
+      }
+  }
+  for (int v = 0; v < 2; ++v)
+    scale[v] = most[v] == 0 ? fill(1.0f) : (Floats)most[v] / 127.0f;
+}
+
 // Packs a weight matrix. Output o of the panels is row sources[o] of the weights, or zeros if
 // sources[o] is negative.
 template <class P>
 void pack(const float* weights, int64_t output_stride, int64_t input_stride, int64_t num_inputs,
           const int32_t* sources, int64_t num_panels, char* panels, float* scales) {
-  for (int64_t output = 0; output < num_panels * kPanel; ++output) {
-    const float* row = sources[output] < 0 ? nullptr : weights + sources[output] * output_stride;
-    char* column =
-        panels + output / kPanel * P::panel_bytes(num_inputs) + output % kPanel * P::kGroupBytes;
-    float scale = 1.0f;
-    if constexpr (std::is_same_v<P, INT8>) {
-      float most = 0.0f;
-      for (int64_t input = 0; row && input < num_inputs; ++input) {
-        const float size = std::fabs(row[input * input_stride]);
-        if (size > most || std::isnan(size)) most = size;
+  constexpr bool kIsScaled = std::is_same_v<P, INT8>;
+  const int64_t padded_inputs = P::num_units(num_inputs) * P::kGroup;
+  for (int64_t panel = 0; panel < num_panels; ++panel) {
+    const PanelReader reader(weights, output_stride, input_stride, num_inputs,
+                             sources + panel * kPanel);
+    Floats scale[2] = {fill(1.0f), fill(1.0f)};
+    if constexpr (kIsScaled) find_scales(reader, num_inputs, scale);
+    Ints totals[2] = {};
+    char* to = panels + panel * P::panel_bytes(num_inputs);
+    Floats block[kLanes][2];
+    for (int64_t first = 0; first < padded_inputs; first += kLanes) {
+      reader.read(first, block);
+      const int number = (int)std::min<int64_t>(kLanes, padded_inputs - first);
+      for (int input = 0; input < number; input += P::kGroup)
+        for (int v = 0; v < 2; ++v, to += kLanes * P::kGroupBytes) {
+          Floats group[P::kGroup];
+          for (int i = 0; i < P::kGroup; ++i) group[i] = block[input + i][v];
+          P::pack_group(group, to, scale[v], &totals[v]);
+        }
+    }
+    if constexpr (kIsScaled)
+      for (int v = 0; v < 2; ++v) {
+        const Ints correction = totals[v] * INT8::kOffset;
+        float* to_scales = scales + panel * kPanel + v * kLanes;
+        store(to_scales, scale[v]);
+        std::memcpy(to_scales + num_panels * kPanel, &correction, sizeof correction);
       }
-      scale = most == 0.0f ? 1.0f : most / 127.0f;  // NaN if a weight is NaN
-    }
-    int64_t total = 0;
-    for (int64_t input = 0; input < num_inputs; input += P::kGroup) {
-      float group[P::kGroup] = {};
-      for (int i = 0; row && i < P::kGroup && input + i < num_inputs; ++i)
-        group[i] = row[(input + i) * input_stride];
-      char* to = column + input / P::kGroup * kPanel * P::kGroupBytes;
-      P::pack_group(group, to, scale);
-      if constexpr (std::is_same_v<P, INT8>)
-        for (int i = 0; i < P::kGroup; ++i) total += (int8_t)to[i];
-    }
-    if constexpr (std::is_same_v<P, INT8>) {
-      scales[output] = scale;
-      const int32_t correction = (int32_t)(total * INT8::kOffset);
-      std::memcpy(scales + num_panels * kPanel + output, &correction, 4);
-    }
   }
 }
 

@@ -127,16 +127,17 @@ inline void scatter_responses(const Spelling& spelling, const int32_t* winners,
 }
 
 // gate * relu(transform) + (1 - gate) * x. Panels of the transform and of the gate alternate.
+// Computes the outputs of some panels, so that threads can share the few rows of a short sentence.
 template <class P>
 void highway(const Matrix& matrix, const float* bias, const float* inputs, int64_t num_rows,
-             float* outputs) {
+             float* outputs, int64_t first_panel, int64_t last_panel) {
   const int64_t dim = matrix.num_inputs;
   PreparedRows<P> prepared(std::min(kTokensAtOnce, num_rows), dim);
   const Buffer<float> tile(kTokensAtOnce * 2 * kPanel);
   for (int64_t first = 0; first < num_rows; first += kTokensAtOnce) {
     const int64_t some = std::min(kTokensAtOnce, num_rows - first);
     for (int64_t row = 0; row < some; ++row) prepared.set(row, inputs + (first + row) * dim);
-    for (int64_t panel = 0; panel < matrix.num_panels; panel += 2) {
+    for (int64_t panel = first_panel; panel < last_panel; panel += 2) {
       multiply(prepared.from(0), some, matrix, panel, 2, {tile.get(), 2 * kPanel, kPanel});
       const int64_t column = panel / 2 * kPanel;
       const size_t bytes = std::min<int64_t>(kPanel, dim - column) * sizeof(float);
@@ -157,21 +158,26 @@ void highway(const Matrix& matrix, const float* bias, const float* inputs, int64
   }
 }
 
-// A linear layer; writes (rows, num_outputs).
+// A linear layer; writes the columns of some panels to (rows, num_outputs).
 template <class P>
 void linear(const Matrix& matrix, const float* bias, const float* inputs, int64_t num_rows,
-            float* outputs, int64_t num_outputs) {
+            float* outputs, int64_t num_outputs, int64_t first_panel, int64_t last_panel) {
   PreparedRows<P> prepared(std::min(kTokensAtOnce, num_rows), matrix.num_inputs);
-  const int64_t width = matrix.num_panels * kPanel;
+  const int64_t width = (last_panel - first_panel) * kPanel;
+  const int64_t column = first_panel * kPanel;
+  const int64_t num_columns = std::min(width, num_outputs - column);
   const Buffer<float> sums(std::min(kTokensAtOnce, num_rows) * width);
   for (int64_t first = 0; first < num_rows; first += kTokensAtOnce) {
     const int64_t some = std::min(kTokensAtOnce, num_rows - first);
     for (int64_t row = 0; row < some; ++row)
       prepared.set(row, inputs + (first + row) * matrix.num_inputs);
-    multiply(prepared.from(0), some, matrix, 0, matrix.num_panels, {sums.get(), width});
-    for (int64_t row = 0; row < some; ++row)
-      for (int64_t output = 0; output < num_outputs; ++output)
-        outputs[(first + row) * num_outputs + output] = sums[row * width + output] + bias[output];
+    multiply(prepared.from(0), some, matrix, first_panel, last_panel - first_panel,
+             {sums.get(), width});
+    for (int64_t row = 0; row < some; ++row) {
+      float* to = outputs + (first + row) * num_outputs + column;
+      for (int64_t output = 0; output < num_columns; ++output)
+        to[output] = sums[row * width + output] + bias[column + output];
+    }
   }
 }
 

@@ -1,0 +1,17 @@
+"""Memory for packed weights."""
+
+import mmap
+
+import numpy as np
+from numpy.typing import NDArray
+
+LARGE_PAGE = 2 << 20
+
+
+def allocate(num_bytes: int) -> NDArray[np.uint8]:
+    """Return memory, in huge pages if the system has them, because weights are read in full."""
+    if num_bytes < LARGE_PAGE or not hasattr(mmap, "MADV_HUGEPAGE"):
+        return np.empty(num_bytes, np.uint8)
+    memory = mmap.mmap(-1, num_bytes)
+    memory.madvise(mmap.MADV_HUGEPAGE)
+    return np.frombuffer(memory, np.uint8)

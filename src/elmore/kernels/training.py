@@ -9,6 +9,7 @@ Shapes: N packed tokens, B sentences, D input, C cells, P output.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,9 @@ from elmore.config import Precision
 from elmore.kernels import interface
 from elmore.kernels.library import Kernel
 from elmore.kernels.packed import PackedMatrix, check, check_floats
+from elmore.kernels.products import multiply
 from elmore.kernels.reading import LayerWeights, PackedLayer
+from elmore.kernels.scratch import Take, borrow
 from elmore.kernels.threads import run_together
 
 
@@ -158,21 +161,22 @@ class _Direction:
             if self.weights.projection_weight is None
             else new((self.num_tokens, self.output_dim))
         )
-        packed = PackedLayer(self.kernel, self.weights, precision=Precision.F32)
-        check(
-            self.kernel.functions.elmore_train(
-                packed.pointer(),
-                self.step_sizes.ctypes.data,
-                len(self.step_sizes),
-                self.inputs.data_ptr(),
-                self.first_hidden.data_ptr(),
-                self.first_cell.data_ptr(),
-                self.hidden.data_ptr(),
-                self.cell.data_ptr(),
-                self.outputs.data_ptr(),
-                self._pointers(),
+        with borrow() as take:
+            packed = PackedLayer(self.kernel, self.weights, precision=Precision.F32, memory=take)
+            check(
+                self.kernel.functions.elmore_train(
+                    packed.pointer(),
+                    self.step_sizes.ctypes.data,
+                    len(self.step_sizes),
+                    self.inputs.data_ptr(),
+                    self.first_hidden.data_ptr(),
+                    self.first_cell.data_ptr(),
+                    self.hidden.data_ptr(),
+                    self.cell.data_ptr(),
+                    self.outputs.data_ptr(),
+                    self._pointers(),
+                )
             )
-        )
 
     def results(self) -> tuple[Tensor, Tensor, Tensor]:
         return self.outputs, self.hidden, self.cell
@@ -195,12 +199,15 @@ class _Direction:
         self.narrow_gradient = torch.empty_like(self.outputs)
         self.hidden_gradient = torch.empty_like(self.first_hidden)
         self.cell_gradient = torch.empty_like(self.first_cell)
+        with borrow() as take:
+            self._run_backward(take)
+
+    def _run_backward(self, take: Take) -> None:
         weights = self.weights
-        state = PackedMatrix(self.kernel, weights.state_weight.t(), precision=Precision.F32)
+        pack = partial(PackedMatrix, self.kernel, precision=Precision.F32, memory=take)
+        state = pack(weights.state_weight.t())
         projection = (
-            None
-            if weights.projection_weight is None
-            else PackedMatrix(self.kernel, weights.projection_weight.t(), precision=Precision.F32)
+            None if weights.projection_weight is None else pack(weights.projection_weight.t())
         )
         layer = interface.BackwardLayer(
             interface.Matrix() if projection is None else projection.pointer(),
@@ -235,13 +242,13 @@ class _Direction:
         weights = self.weights
         gates = self.gate_gradient
         makers: list[Callable[[], Tensor]] = [
-            lambda: gates @ weights.input_weight,
+            lambda: multiply(gates, weights.input_weight),
             lambda: self.hidden_gradient,
             lambda: self.cell_gradient,
-            lambda: gates.t() @ self.inputs,
-            lambda: gates.t() @ self._outputs_before(),
+            lambda: multiply(gates.t(), self.inputs),
+            lambda: multiply(gates.t(), self._outputs_before()),
             lambda: gates.sum(dim=0),
-            lambda: self.narrow_gradient.t() @ self.shown,
+            lambda: multiply(self.narrow_gradient.t(), self.shown),
         ]
         return [make() if needed else None for make, needed in zip(makers, is_needed, strict=True)]
 

@@ -14,6 +14,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from elmore.kernels import products
+from elmore.kernels.products import find_product_kernel
+
 # Twice the measured number, for CPUs with wider kernels; extra rows cost less than loading weights.
 ROW_BLOCK = 8
 OUTPUT_BLOCK = 16
@@ -94,6 +97,12 @@ def multiply(
 
 def apply_linear(layer: nn.Linear, x: Tensor) -> Tensor:
     """Apply a linear layer to whole blocks of rows."""
+    is_training = torch.is_grad_enabled() and not torch.is_autocast_enabled("cpu")
+    # Decided by the weight alone, so that the bits of a row do not depend on the other rows.
+    if is_training and layer.weight.numel() >= WORTH_LAYING_OUT:
+        kernel = find_product_kernel([x, layer.weight, layer.bias])
+        if kernel is not None:
+            return products.apply_linear(kernel, x, layer.weight, layer.bias)
     weight = extend_weight(layer.weight)
     return multiply(x, weight, layer.bias, num_outputs=layer.out_features)
 

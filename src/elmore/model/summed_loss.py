@@ -5,17 +5,26 @@ the negatives), U distinct words among candidates and targets.
 """
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
+from elmore.config import Precision
+from elmore.kernels.library import Kernel
+from elmore.kernels.packed import PackedMatrix
+from elmore.kernels.products import find_product_kernel, multiply_packed
+from elmore.kernels.scratch import borrow
+from elmore.kernels.tokens import multiply_rows
 from elmore.model.sampling import Negatives
 
 # A block of logits: enough rows for matrix products, few enough for the CPU's cache.
 _MAX_ROWS, _MIN_ROWS = 512, 32
 _MAX_LOGITS = 1 << 24
+# The numbers of candidates' vectors that are worth two packed copies.
+_MAX_PACKED = 1 << 24
 
 
 def choose_rows(num_candidates: int) -> int:
@@ -103,6 +112,61 @@ class _Sums:
     own: Tensor  # (N,) gradient of the target's logit, p - 1
 
 
+class _Products:
+    """The products of a block of rows with the candidates, by torch."""
+
+    def __init__(self, candidates: _Candidates) -> None:
+        self.weight, self.bias = candidates.weight, candidates.bias
+
+    def logits(self, x: Tensor, *, out: Tensor) -> Tensor:
+        """Multiply (N, D) with the vectors of the candidates: (N, C)."""
+        return torch.addmm(self.bias, x, self.weight.t(), out=out)
+
+    def outputs(self, logits: Tensor, *, out: Tensor) -> Tensor:
+        """Multiply (N, C) with the same, transposed: (N, D)."""
+        return torch.mm(logits, self.weight, out=out)
+
+    def make_sum(self) -> Tensor:
+        """Return (C, D) zeros."""
+        return torch.zeros_like(self.weight)
+
+    def add_weight(self, logits: Tensor, x: Tensor, total: Tensor) -> None:
+        """Add the product of (N, C), transposed, and (N, D) to a sum."""
+        total.addmm_(logits.t(), x)
+
+
+class _NativeProducts(_Products):
+    """The same by the native kernel; the sum is stored transposed."""
+
+    def __init__(self, candidates: _Candidates, kernel: Kernel) -> None:
+        super().__init__(candidates)
+        self.kernel = kernel
+        pack = partial(PackedMatrix, kernel, precision=Precision.F32)
+        self.packed, self.transposed = pack(self.weight), pack(self.weight.t())
+        self.no_bias = self.weight.new_zeros(self.weight.shape[1])
+
+    def logits(self, x: Tensor, *, out: Tensor) -> Tensor:
+        return multiply_rows(self.kernel, self.packed, x, self.bias, out=out)
+
+    def outputs(self, logits: Tensor, *, out: Tensor) -> Tensor:
+        return multiply_rows(self.kernel, self.transposed, logits, self.no_bias, out=out)
+
+    def make_sum(self) -> Tensor:
+        return torch.zeros_like(self.weight.t(), memory_format=torch.contiguous_format).t()
+
+    def add_weight(self, logits: Tensor, x: Tensor, total: Tensor) -> None:
+        with borrow() as take:
+            product = multiply_packed(self.kernel, x.t().contiguous(), logits.t(), take=take)
+        total.t().add_(product)
+
+
+def _make_products(candidates: _Candidates) -> _Products:
+    kernel = find_product_kernel([candidates.weight, candidates.bias])
+    if kernel is None or candidates.weight.numel() > _MAX_PACKED:
+        return _Products(candidates)
+    return _NativeProducts(candidates, kernel)
+
+
 def _choose_candidates(
     weight: Tensor, bias: Tensor, targets: Tensor, negatives: Negatives | None
 ) -> _Candidates:
@@ -135,14 +199,15 @@ def _pass_over_rows(
     buffer = outputs.new_empty(step, num_candidates)
     losses, own = outputs.new_empty(num_rows), outputs.new_empty(num_rows)
     grad_outputs = torch.empty_like(outputs) if for_outputs else None
-    grad_weight = torch.zeros_like(candidates.weight) if for_words else None
+    products = _make_products(candidates)
+    grad_weight = products.make_sum() if for_words else None
     grad_bias = torch.zeros_like(candidates.bias) if for_words else None
     for start in range(0, num_rows, step):
         part = slice(start, start + step)
         x, words = outputs[part], targets[part]
         own_weight = weight[words]
         right = (x * own_weight).sum(dim=1) + bias[words]
-        logits = torch.addmm(candidates.bias, x, candidates.weight.t(), out=buffer[: len(x)])
+        logits = products.logits(x, out=buffer[: len(x)])
         # The target is scored separately, so mask it among the candidates.
         columns = candidates.columns[part, None]
         without = logits.gather(1, columns).masked_fill_(
@@ -157,15 +222,15 @@ def _pass_over_rows(
         # Scaling the few columns of a product is cheaper than scaling the logits.
         share = 1 / total
         if grad_outputs is not None:
-            gradient = torch.mm(logits, candidates.weight, out=grad_outputs[part])
+            gradient = products.outputs(logits, out=grad_outputs[part])
             gradient.mul_(share[:, None]).addcmul_(own_weight, own[part, None])
         if grad_weight is not None and grad_bias is not None:
-            grad_weight.addmm_(logits.t(), x * share[:, None])
+            products.add_weight(logits, x * share[:, None], grad_weight)
             grad_bias.addmv_(logits.t(), share)
     return _Sums(
         loss=losses.sum(),
         outputs=grad_outputs,
-        candidates=grad_weight,
+        candidates=None if grad_weight is None else grad_weight.contiguous(),
         biases=grad_bias,
         own=own,
     )

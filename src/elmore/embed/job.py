@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
@@ -17,6 +17,7 @@ from elmore.arguments import explain_calls
 from elmore.config import VECTORS_IN_FILES, Precision, StatePolicy, read_precision
 from elmore.embed.chunks import ChunkFolder, digest_tokens
 from elmore.embed.embedder import Embedder, load
+from elmore.embed.file_writer import FileWriter, Part
 from elmore.embed.layer_choice import Layers
 from elmore.embed.other_names import OTHER_ARGUMENTS
 from elmore.embed.output_choice import OutputChoice, Reducer, read_output_choice
@@ -39,7 +40,7 @@ from elmore.text.files import TextForm
 from elmore.text.inputs import GivenSentence, open_input
 
 # What a kill can cost: the work of this many bytes or seconds, whichever comes first.
-CHUNK_BYTES = 32 << 20
+CHUNK_BYTES = 16 << 20
 CHUNK_SECONDS = 10.0
 
 
@@ -122,12 +123,22 @@ def embed_to_file(
         ChunkFolder(parts, job=asdict(header), restart=restart) as chunks,
         _removing_if_empty(chunks),
         show_progress(None, is_shown=progress) as advance,
+        ExitStack() as stack,
     ):
         num_resumed = chunks.num_sentences
         rest = _skip_done(parsed, chunks, counter)
         advance(num_resumed)
         windows = embedder.windows(
             rest, layers=layers, state=_to_state(chunks.state, embedder), num_before=num_resumed
+        )
+        # Only now, because it needs what was noted about the sentences that are done.
+        writer = stack.enter_context(
+            FileWriter(
+                chunks,
+                lambda stored: write_vector_file(
+                    out, notes.attach(stored), header=header, compress=compress
+                ),
+            )
         )
         reducer = Reducer(choice)
         pending: list[SentenceVectors] = []
@@ -149,12 +160,11 @@ def embed_to_file(
                 counter.count(len(tokens))
             advance(len(window.vectors))
             if num_bytes >= CHUNK_BYTES or time.monotonic() - last_added >= CHUNK_SECONDS:
-                chunks.add(pending, read=read, state=_from_state(state))
+                writer.add(Part(entries=pending, read=read, state=_from_state(state)))
                 pending, read, num_bytes, last_added = [], [], 0, time.monotonic()
         pending += reducer.finish()
-        chunks.add(pending, read=read + unfinished, state=_from_state(state))
-        numbered = notes.attach(chunks)
-        write_vector_file(out, numbered, header=header, compress=compress)
+        writer.add(Part(entries=pending, read=read + unfinished, state=_from_state(state)))
+        writer.finish()
         chunks.remove()
     return JobReport(
         out=str(out),

@@ -1,8 +1,10 @@
 import copy
+from typing import Any
 
 import pytest
 import torch
 
+from elmore.kernels import reading
 from elmore.model.packed_bilm import KeptCharacters, PackedTokenEncoder, freeze
 from elmore.model.token_encoder import CharacterCNN
 from tests import tiny
@@ -71,3 +73,29 @@ def test_frozen_encoder_keeps_tables_and_can_be_copied() -> None:
     assert isinstance(encoder.characters, KeptCharacters)
     ids = torch.randint(0, 261, (3, 50))
     assert torch.equal(copy.deepcopy(encoder)(ids, None), encoder(ids, None))
+
+
+def test_released_weights_are_freed_one_layer_after_another(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    model, sentences = tiny.model(), [["a", "bank"], ["b"]]
+    kept = freeze(model.bilm)
+    if kept is model.bilm:
+        pytest.skip("no native kernel")
+    num_released = []
+    pack = reading.PackedLayer.__init__
+
+    def count(self: reading.PackedLayer, *arguments: Any, **settings: Any) -> None:
+        num_released.append(sum(weight.is_meta for weight in model.bilm.parameters()))
+        pack(self, *arguments, **settings)
+
+    monkeypatch.setattr(reading.PackedLayer, "__init__", count)
+    released = freeze(model.bilm, releases=True)
+    per_layer = len(list(model.bilm.forward_lm[0].parameters()))
+    assert num_released == [per_layer * number for number in range(4)]
+    batch = model.speller.batch(sentences)
+    outputs = [
+        network.contextualize(network.encode(batch.tokens)[batch.positions], batch.lengths)
+        for network in (kept, released)
+    ]
+    assert torch.equal(outputs[0].layers, outputs[1].layers)

@@ -7,6 +7,7 @@ import h5py
 import numpy as np
 import pytest
 
+from elmore.weights import hdf5_arrays
 from elmore.weights.bilm_tf import read_bilm_tf
 from tests.weights import peer_files
 from tests.weights.peer_files import make_arrays, make_options
@@ -140,3 +141,28 @@ def test_numbers_that_are_not_finite_in_float32_are_refused(number, files):
 
     put_in_place(files[0], f"{CELL}/B", put)
     assert_refused(lambda: read_bilm_tf(*files), "not finite")
+
+
+def test_each_array_is_read_when_it_is_taken(tmp_path, monkeypatch):
+    """So that not all weights of a file are in memory beside those of the network."""
+    path = tmp_path / "weights.hdf5"
+    arrays = {name: np.full((3, 2), number, np.float32) for number, name in enumerate("abc")}
+    hdf5_arrays.write_arrays(path, arrays)
+    taken = []
+    read = hdf5_arrays._read
+    monkeypatch.setattr(
+        hdf5_arrays, "_read", lambda *arguments: taken.append(arguments[1]) or read(*arguments)
+    )
+    with hdf5_arrays.open_hdf5(path) as file:
+        found = hdf5_arrays.read_arrays(file, dict.fromkeys("abc", (3, 2)))
+        assert (taken, list(found), len(found)) == ([], ["a", "b", "c"], 3)
+        np.testing.assert_array_equal(found["b"], arrays["b"])
+    assert taken == ["b"]
+
+
+@pytest.mark.parametrize("position", [0, 70_000, 99_999])
+def test_numbers_that_are_not_finite_are_found_anywhere(position):
+    array = np.ones((10, 10_000), np.float32)
+    assert hdf5_arrays.is_finite(array)
+    array.reshape(-1)[position] = np.inf
+    assert not hdf5_arrays.is_finite(array)

@@ -95,8 +95,10 @@ def load(
         softmax=softmax,
         revision=revision,
     )
+    model = move_model(read_source(found), checked_device)
+    model.allow_release()  # it can be loaded again
     embedder = Embedder(
-        move_model(read_source(found), checked_device),
+        model,
         state=state,
         layers=layers,
         language=language,
@@ -153,7 +155,7 @@ class Embedder(metaclass=ExplainsNames):
         self.precision = read_precision("precision", precision, WEIGHTS_IN_MEMORY)
         self.choose_layers(layers)  # report an invalid choice now, not at the first sentence
         self.max_sentence_tokens = max_sentence_tokens
-        self._bilm = freeze(model.bilm, precision=self.precision)
+        self._bilm = freeze(model.bilm, precision=self.precision, releases=model.may_be_released)
         self._engine = Engine(
             self._bilm,
             TokenCache(self._bilm, model.speller, size=cache_size),
@@ -222,6 +224,8 @@ class Embedder(metaclass=ExplainsNames):
         """Release weights that were packed and can be loaded again."""
         if self.has_own_weights:
             self.model.release_weights()
+        else:
+            self.model.keep_weights()
         self._source = replace(source, fingerprint=self.model.fingerprint())
 
     def _is_changed(self) -> bool:

@@ -5,7 +5,7 @@ Shapes: L LSTM layers, N tokens in total, B sentences, D one direction, C cells.
 
 import ctypes
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import inf
@@ -84,7 +84,7 @@ class PackedReader:
     def __init__(
         self,
         kernel: Kernel,
-        directions: Sequence[Sequence[LayerWeights]],
+        directions: Iterable[Iterable[LayerWeights]],
         *,
         precision: Precision = Precision.F32,
         has_residuals: bool,

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from elmore.config import Precision
 from elmore.kernels.library import TORCH, Kernel, find_kernel_for
-from elmore.kernels.reading import PackedReader
+from elmore.kernels.reading import LayerWeights, PackedReader
 from elmore.kernels.threads import run_together_in_torch
 from elmore.kernels.training import LayerOutput, train_layer
 from elmore.model.layers import run_layers
@@ -190,11 +190,20 @@ class BiLM(nn.Module):
         return itertools.chain(self.forward_lm.parameters(), self.backward_lm.parameters())
 
     @torch.no_grad()
-    def pack_lstms(self, kernel: Kernel, *, precision: Precision = Precision.F32) -> PackedReader:
-        """Return a copy of the LSTMs, packed for a kernel."""
+    def pack_lstms(
+        self, kernel: Kernel, *, precision: Precision = Precision.F32, releases: bool = False
+    ) -> PackedReader:
+        """Return a copy of the LSTMs, packed for a kernel; free each one after it, if asked."""
+
+        def take_weights(lstms: list[ProjectedLSTM]) -> Iterator[LayerWeights]:
+            for lstm in lstms:
+                yield lstm.kernel_weights()
+                if releases:
+                    lstm.to("meta")
+
         return PackedReader(
             kernel,
-            [[lstm.kernel_weights() for lstm in lstms] for lstms in self.directions],
+            map(take_weights, self.directions),
             precision=precision,
             has_residuals=self.has_residuals,
         )

@@ -24,11 +24,17 @@ from elmore.model.token_encoder import CharacterCNN, Highway, TokenEncoder, chec
 from elmore.text.batches import TokenIds
 
 
-def freeze(bilm: BiLM, *, precision: Precision = Precision.F32) -> "BiLM | PackedBiLM":
-    """Return a copy of the biLM for inference in some precision; the biLM is not changed."""
+def freeze(
+    bilm: BiLM, *, precision: Precision = Precision.F32, releases: bool = False
+) -> "BiLM | PackedBiLM":
+    """Return a copy of the biLM for inference in some precision; the biLM is not changed.
+
+    If it `releases` them, each weight of the biLM is freed once it is packed, so that no more than
+    one layer is in memory twice.
+    """
     kernel = bilm.find_kernel()
     if kernel is not None:
-        return PackedBiLM(bilm, kernel, precision=precision)
+        return PackedBiLM(bilm, kernel, precision=precision, releases=releases)
     return bilm if precision is Precision.F32 else round_weights(deepcopy(bilm), precision)
 
 
@@ -64,23 +70,33 @@ class PackedTokenEncoder:
     """A token encoder with packed matrices."""
 
     @torch.no_grad()
-    def __init__(self, encoder: TokenEncoder, kernel: Kernel, *, precision: Precision) -> None:
+    def __init__(
+        self,
+        encoder: TokenEncoder,
+        kernel: Kernel,
+        *,
+        precision: Precision,
+        releases: bool = False,
+    ) -> None:
         self.characters = (
             KeptCharacters(encoder.characters)
             if isinstance(encoder.characters, CharacterCNN) and encoder.characters.can_be_kept
             else deepcopy(encoder.characters)
         )
         self.words = deepcopy(encoder.words)
-        self.highways = [
-            PackedHighway(
-                kernel,
-                transform=(highway.transform.weight, highway.transform.bias),
-                gate=(highway.gate.weight, highway.gate.bias),
-                precision=precision,
+        self.highways = []
+        for highway in encoder.highways:
+            assert isinstance(highway, Highway)
+            self.highways.append(
+                PackedHighway(
+                    kernel,
+                    transform=(highway.transform.weight, highway.transform.bias),
+                    gate=(highway.gate.weight, highway.gate.bias),
+                    precision=precision,
+                )
             )
-            for highway in encoder.highways
-            if isinstance(highway, Highway)
-        ]
+            if releases:
+                highway.to("meta")
         self.projection = (
             None
             if encoder.projection is None
@@ -109,14 +125,18 @@ class PackedTokenEncoder:
 class PackedBiLM:
     """A `BiLM` for inference only."""
 
-    def __init__(self, bilm: BiLM, kernel: Kernel, *, precision: Precision) -> None:
-        self.token_encoder = PackedTokenEncoder(bilm.token_encoder, kernel, precision=precision)
+    def __init__(
+        self, bilm: BiLM, kernel: Kernel, *, precision: Precision, releases: bool = False
+    ) -> None:
+        self._lstms = bilm.pack_lstms(kernel, precision=precision, releases=releases)
+        self.token_encoder = PackedTokenEncoder(
+            bilm.token_encoder, kernel, precision=precision, releases=releases
+        )
         self.initial_hidden = bilm.initial_hidden.detach().clone()
         self.initial_cell = bilm.initial_cell.detach().clone()
         self.num_layers = bilm.num_layers
         self.output_dim = bilm.output_dim
         self.precision = precision
-        self._lstms = bilm.pack_lstms(kernel, precision=precision)
 
     @property
     def device(self) -> torch.device:

@@ -64,36 +64,35 @@ def arrays_of_more_layers(config: ModelConfig) -> list[str]:
 def to_tensors(
     arrays: Mapping[str, FloatArray], config: ModelConfig, *, is_single: bool
 ) -> dict[str, Tensor]:
-    """Convert the file's arrays to the network's weights."""
-    weights: dict[str, FloatArray] = {}
+    """Convert the file's arrays to the network's weights; each large one is taken once."""
+    weights: dict[str, Tensor] = {}
     if config.characters is not None:
-        weights[f"{CHARACTERS}.embedding.weight"] = arrays["char_embed"]
+        weights[f"{CHARACTERS}.embedding.weight"] = _to_tensor(arrays["char_embed"])
         for index, (_, number) in enumerate(config.characters.filters):
             kernel = arrays[f"CNN/W_cnn_{index}"].reshape(-1, number)
-            weights[f"{CHARACTERS}.filters.{index}.weight"] = kernel.T
-            weights[f"{CHARACTERS}.filters.{index}.bias"] = arrays[f"CNN/b_cnn_{index}"]
+            weights[f"{CHARACTERS}.filters.{index}.weight"] = _to_tensor(kernel.T)
+            weights[f"{CHARACTERS}.filters.{index}.bias"] = _to_tensor(arrays[f"CNN/b_cnn_{index}"])
         for depth in range(config.characters.num_highway_layers):
             highway, group = f"token_encoder.highways.{depth}", f"CNN_high_{depth}"
             # What the file calls "carry" is the gate of the transformed input.
-            weights[f"{highway}.gate.weight"] = arrays[f"{group}/W_carry"].T
-            weights[f"{highway}.gate.bias"] = arrays[f"{group}/b_carry"]
-            weights[f"{highway}.transform.weight"] = arrays[f"{group}/W_transform"].T
-            weights[f"{highway}.transform.bias"] = arrays[f"{group}/b_transform"]
+            weights[f"{highway}.gate.weight"] = _to_tensor(arrays[f"{group}/W_carry"].T)
+            weights[f"{highway}.gate.bias"] = _to_tensor(arrays[f"{group}/b_carry"])
+            weights[f"{highway}.transform.weight"] = _to_tensor(arrays[f"{group}/W_transform"].T)
+            weights[f"{highway}.transform.bias"] = _to_tensor(arrays[f"{group}/b_transform"])
         if config.has_token_projection:
-            weights[f"{PROJECTION}.weight"] = arrays["CNN_proj/W_proj"].T
-            weights[f"{PROJECTION}.bias"] = arrays["CNN_proj/b_proj"]
+            weights[f"{PROJECTION}.weight"] = _to_tensor(arrays["CNN_proj/W_proj"].T)
+            weights[f"{PROJECTION}.bias"] = _to_tensor(arrays["CNN_proj/b_proj"])
     output_dim = config.lstm.output_dim
     for direction, name in enumerate(DIRECTIONS):
         for layer in range(config.lstm.num_layers):
             cell = name_cell(direction, layer, is_single=is_single)
-            both = _swap_gates(arrays[f"{cell}/W_0"]).T
-            weights[f"{name}.{layer}.input_weight"] = both[:, :output_dim]
-            weights[f"{name}.{layer}.state_weight"] = both[:, output_dim:]
-            weights[f"{name}.{layer}.bias"] = _swap_gates(arrays[f"{cell}/B"])
+            both = torch.from_numpy(arrays[f"{cell}/W_0"])
+            weights[f"{name}.{layer}.input_weight"] = _transpose_gates(both[:output_dim])
+            weights[f"{name}.{layer}.state_weight"] = _transpose_gates(both[output_dim:])
+            weights[f"{name}.{layer}.bias"] = _to_tensor(_swap_gates(arrays[f"{cell}/B"]))
             if config.lstm.has_projection:
-                weights[f"{name}.{layer}.projection_weight"] = arrays[f"{cell}/W_P_0"].T
-    # torch transposes a large matrix several times faster than numpy.
-    return {name: torch.from_numpy(weight).contiguous() for name, weight in weights.items()}
+                weights[f"{name}.{layer}.projection_weight"] = _to_tensor(arrays[f"{cell}/W_P_0"].T)
+    return weights
 
 
 def to_arrays(tensors: Mapping[str, Tensor], config: ModelConfig) -> dict[str, FloatArray]:
@@ -134,6 +133,20 @@ def to_numpy(tensor: Tensor) -> FloatArray:
     # Double precision is kept, because gradients are checked in it.
     dtype = torch.float64 if tensor.dtype is torch.float64 else torch.float32
     return tensor.detach().to(device="cpu", dtype=dtype).numpy()
+
+
+def _to_tensor(weight: FloatArray) -> Tensor:
+    # torch transposes a large matrix several times faster than numpy.
+    return torch.from_numpy(weight).contiguous()
+
+
+def _transpose_gates(weight: Tensor) -> Tensor:
+    """Reorder the four blocks of columns of (I, 4C), and transpose: (4C, I)."""
+    blocks = weight.chunk(4, dim=1)
+    transposed = weight.new_empty(weight.shape[::-1])
+    for gate, block in zip(GATE_ORDER, transposed.chunk(4), strict=True):
+        block.copy_(blocks[gate].t())
+    return transposed
 
 
 def _swap_gates(weight: FloatArray) -> FloatArray:

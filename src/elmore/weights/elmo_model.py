@@ -57,16 +57,31 @@ class ElmoModel(
         self.speller = build_speller(config, characters=characters, words=words)
         self.bilm = build_bilm(config)
         self._released: str | None = None  # the fingerprint of the weights, once released
+        self._fingerprint: str | None = None  # of weights that may be released while packing
 
     @property
     def is_released(self) -> bool:
         """Whether the weights have been released."""
         return self._released is not None
 
+    @property
+    def may_be_released(self) -> bool:
+        """Whether `allow_release` was called, and the weights are still there."""
+        return self._fingerprint is not None
+
+    def allow_release(self) -> None:
+        """Let who packs the weights free each one right after; call `release_weights` then."""
+        self._fingerprint = self.fingerprint()
+
     def release_weights(self) -> None:
         """Free the weights' memory, for use when only a packed copy of them is needed."""
-        self._released = self.fingerprint()
+        self._released = self._fingerprint or self.fingerprint()
+        self._fingerprint = None
         self.bilm = self.bilm.to("meta")
+
+    def keep_weights(self) -> None:
+        """Take `allow_release` back."""
+        self._fingerprint = None
 
     def state_dict(self, *arguments: Any, **settings: Any) -> Any:
         """Return the weights, as torch does."""
@@ -100,7 +115,7 @@ class ElmoModel(
             digest.update(json.dumps(part, sort_keys=True).encode())
         for name, tensor in sorted(self.bilm.state_dict().items()):
             digest.update(name.encode())
-            digest.update(tensor.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes())
+            digest.update(tensor.detach().cpu().contiguous().view(torch.uint8).numpy().data)
         return digest.hexdigest()
 
     # The mixin's own methods don't check a local config, delete the config.json of the folder they

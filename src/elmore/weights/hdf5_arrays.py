@@ -20,6 +20,7 @@ Shape = tuple[int, ...]
 
 # Weights hardly compress, so arrays this many times larger than their file can't be in it.
 MAX_EXPANSION = 10
+NUMBERS_AT_ONCE = 1 << 16
 # The errors that h5py raises on damaged files, depending on where the damage is.
 HDF5_ERRORS = (OSError, RuntimeError, LookupError, ValueError, TypeError, ArithmeticError)
 
@@ -30,8 +31,8 @@ class WeightArrays(Protocol):
     def has(self, name: str) -> bool:
         """Return whether there is such an array."""
 
-    def read(self, shapes: Mapping[str, Shape]) -> dict[str, FloatArray]:
-        """Check all named arrays, then read them."""
+    def read(self, shapes: Mapping[str, Shape]) -> Mapping[str, FloatArray]:
+        """Check all named arrays, then read them; each one when it is taken, if possible."""
 
 
 @dataclass(frozen=True)
@@ -48,8 +49,8 @@ class Hdf5Arrays:
         """Return whether there is such an array in this file."""
         return has_dataset(self.file, name)
 
-    def read(self, shapes: Mapping[str, Shape]) -> dict[str, FloatArray]:
-        """Check all named arrays, then read them."""
+    def read(self, shapes: Mapping[str, Shape]) -> Mapping[str, FloatArray]:
+        """Check all named arrays; read each one when it is taken, while the file is open."""
         return read_arrays(self.file, shapes)
 
 
@@ -66,11 +67,26 @@ def open_hdf5(path: Path) -> Iterator[h5py.File]:
         ) from error
 
 
-def read_arrays(file: h5py.File, shapes: Mapping[str, Shape]) -> dict[str, FloatArray]:
-    """Check all named arrays, then read them."""
+def read_arrays(file: h5py.File, shapes: Mapping[str, Shape]) -> Mapping[str, FloatArray]:
+    """Check all named arrays; read each one when it is taken, so that not all are in memory."""
     datasets = {name: _find_dataset(file, name, shape) for name, shape in shapes.items()}
     _check_sizes(file, list(datasets.values()))
-    return {name: _read(file, name, dataset) for name, dataset in datasets.items()}
+    return _ArraysOnDemand(file, datasets)
+
+
+class _ArraysOnDemand(Mapping[str, FloatArray]):
+    def __init__(self, file: h5py.File, datasets: dict[str, h5py.Dataset]) -> None:
+        self._file = file
+        self._datasets = datasets
+
+    def __getitem__(self, name: str) -> FloatArray:
+        return _read(self._file, name, self._datasets[name])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._datasets)
+
+    def __len__(self) -> int:
+        return len(self._datasets)
 
 
 def has_dataset(file: h5py.File, name: str) -> bool:
@@ -125,12 +141,23 @@ def _check_sizes(file: h5py.File, datasets: list[h5py.Dataset]) -> None:
 
 
 def _read(file: h5py.File, name: str, dataset: h5py.Dataset) -> FloatArray:
-    array = dataset.astype(np.float32)[...]
-    if not np.isfinite(array).all():
+    array = np.empty(dataset.shape, np.float32)
+    if array.size:
+        dataset.read_direct(array)
+    if not is_finite(array):
         raise ModelError(
             f"{file.filename}: {name!r} has numbers that are not finite; download it again"
         )
     return array
+
+
+def is_finite(array: FloatArray) -> bool:
+    """Return whether all numbers are finite; checked by parts that stay in the cache."""
+    numbers = array.reshape(-1)
+    return all(
+        np.isfinite(numbers[start : start + NUMBERS_AT_ONCE]).all()
+        for start in range(0, len(numbers), NUMBERS_AT_ONCE)
+    )
 
 
 def write_arrays(path: Path, arrays: Mapping[str, FloatArray]) -> None:

@@ -21,6 +21,7 @@ from elmore.files.atomic import make_folder, refuse_broken_links, replace_file, 
 from elmore.files.untrusted import check_file, read_json
 from elmore.text.vocabulary import write_entries
 from elmore.weights.entry_files import check_entries, read_list
+from elmore.weights.hdf5_arrays import is_finite
 from elmore.weights.hub import HUB_ID, fetch
 from elmore.weights.model_card import write_card
 from elmore.weights.published import advise_on_download
@@ -238,15 +239,22 @@ def read_tensors(
                     f"{path}: weight {name!r} holds {found.get_dtype()}, not {expected} numbers; "
                     "download it again"
                 )
-        tensors = {name: file.get_tensor(name).to(torch.float32) for name in shapes}
+    # Each from a mapping of the file of its own, so that a weight that is no longer needed frees
+    # its memory.
+    tensors = {name: _read_tensor(path, name) for name in shapes}
     for name in integers:
         tensors[name] = restore_rows(tensors[name], tensors.pop(name + SUFFIX))
     for name, tensor in tensors.items():
-        if not bool(torch.isfinite(tensor).all()):
+        if not is_finite(tensor.numpy()):
             raise ModelError(
                 f"{path}: weight {name!r} has numbers that are not finite; download it again"
             )
     return tensors
+
+
+def _read_tensor(path: Path, name: str) -> Tensor:
+    with _open_tensors(path) as file:
+        return file.get_tensor(name).to(torch.float32)
 
 
 def find_store(path: Path) -> str:

@@ -4,17 +4,17 @@ import numpy as np
 import pytest
 
 from elmore.embed.chunks import ChunkFolder
-from elmore.embed.file_writer import FileWriter, Part
+from elmore.embed.file_writer import FileWriter, FilePart
 from elmore.embed.vector_file import SentenceVectors
 from elmore.errors import DataError
 
 
-def part(*names: str) -> Part:
+def part(*names: str) -> FilePart:
     entries = [
         SentenceVectors(tokens=[name], vectors=np.full((1, 2), len(name), np.float32))
         for name in names
     ]
-    return Part(entries=entries, read=[entry.tokens for entry in entries], state=None)
+    return FilePart(entries=entries, read=[entry.tokens for entry in entries], state=None)
 
 
 def open_chunks(tmp_path) -> ChunkFolder:

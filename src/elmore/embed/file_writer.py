@@ -21,7 +21,7 @@ POLL_SECONDS = 0.2
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Part:
+class FilePart:
     """Entries to store, the sentences that were read for them, and the state after these."""
 
     entries: Sequence[SentenceVectors]
@@ -44,12 +44,12 @@ class FileWriter:
         self, chunks: ChunkFolder, write: Callable[[Iterator[SentenceVectors]], None]
     ) -> None:
         self._chunks = chunks
-        self._parts: Queue[Part | None] = Queue(MAX_WAITING)
+        self._parts: Queue[FilePart | None] = Queue(MAX_WAITING)
         self._is_finished = False
         self._thread = ThreadPoolExecutor(1, "elmore-writer")
         self._writing = self._thread.submit(write, self._store_parts())
 
-    def add(self, part: Part) -> None:
+    def add(self, part: FilePart) -> None:
         """Hand over the next part; wait if the thread is busy, and raise its error if it failed."""
         self._put(part)
 
@@ -74,7 +74,7 @@ class FileWriter:
         finally:
             self._thread.shutdown()
 
-    def _put(self, part: Part | None) -> None:
+    def _put(self, part: FilePart | None) -> None:
         while True:
             if self._writing.done():
                 self._writing.result()

@@ -17,7 +17,7 @@ from elmore.arguments import explain_calls
 from elmore.config import VECTORS_IN_FILES, Precision, StatePolicy, read_precision
 from elmore.embed.chunks import ChunkFolder, digest_tokens
 from elmore.embed.embedder import Embedder, load
-from elmore.embed.file_writer import FileWriter, Part
+from elmore.embed.file_writer import FileWriter, FilePart
 from elmore.embed.layer_choice import Layers
 from elmore.embed.other_names import OTHER_ARGUMENTS
 from elmore.embed.output_choice import OutputChoice, Reducer, read_output_choice
@@ -160,10 +160,10 @@ def embed_to_file(
                 counter.count(len(tokens))
             advance(len(window.vectors))
             if num_bytes >= CHUNK_BYTES or time.monotonic() - last_added >= CHUNK_SECONDS:
-                writer.add(Part(entries=pending, read=read, state=_from_state(state)))
+                writer.add(FilePart(entries=pending, read=read, state=_from_state(state)))
                 pending, read, num_bytes, last_added = [], [], 0, time.monotonic()
         pending += reducer.finish()
-        writer.add(Part(entries=pending, read=read + unfinished, state=_from_state(state)))
+        writer.add(FilePart(entries=pending, read=read + unfinished, state=_from_state(state)))
         writer.finish()
         chunks.remove()
     return JobReport(

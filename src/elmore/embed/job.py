@@ -15,9 +15,9 @@ from torch import Tensor
 
 from elmore.arguments import explain_calls
 from elmore.config import VECTORS_IN_FILES, Precision, StatePolicy, read_precision
+from elmore.embed.background_writer import BackgroundWriter, FilePart
 from elmore.embed.chunks import ChunkFolder, digest_tokens
 from elmore.embed.embedder import Embedder, load
-from elmore.embed.file_writer import FileWriter, FilePart
 from elmore.embed.layer_choice import Layers
 from elmore.embed.other_names import OTHER_ARGUMENTS
 from elmore.embed.output_choice import OutputChoice, Reducer, read_output_choice
@@ -133,7 +133,7 @@ def embed_to_file(
         )
         # Only now, because it needs what was noted about the sentences that are done.
         writer = stack.enter_context(
-            FileWriter(
+            BackgroundWriter(
                 chunks,
                 lambda stored: write_vector_file(
                     out, notes.attach(stored), header=header, compress=compress

@@ -3,8 +3,8 @@ import threading
 import numpy as np
 import pytest
 
+from elmore.embed.background_writer import BackgroundWriter, FilePart
 from elmore.embed.chunks import ChunkFolder
-from elmore.embed.file_writer import FileWriter, FilePart
 from elmore.embed.vector_file import SentenceVectors
 from elmore.errors import DataError
 
@@ -22,7 +22,7 @@ def open_chunks(tmp_path) -> ChunkFolder:
 
 
 def run_job(chunks, write, *names: str, error: BaseException | None = None) -> None:
-    with FileWriter(chunks, write) as writer:
+    with BackgroundWriter(chunks, write) as writer:
         for name in names:
             writer.add(part(name))
         if error is not None:
@@ -37,7 +37,7 @@ def tokens(entries) -> list[str]:
 def test_entries_arrive_in_order_and_are_stored(tmp_path):
     found = []
     with open_chunks(tmp_path) as chunks:
-        with FileWriter(chunks, lambda entries: found.extend(tokens(entries))) as writer:
+        with BackgroundWriter(chunks, lambda entries: found.extend(tokens(entries))) as writer:
             for number in range(20):
                 writer.add(part(f"a{number}", f"b{number}"))
             writer.finish()
@@ -52,7 +52,7 @@ def test_a_part_is_stored_before_it_is_written(tmp_path):
             for number, _ in enumerate(entries, start=1):
                 assert chunks.num_sentences >= number
 
-        with FileWriter(chunks, write) as writer:
+        with BackgroundWriter(chunks, write) as writer:
             writer.add(part("a", "b"))
             writer.add(part("c"))
             writer.finish()
@@ -62,7 +62,7 @@ def test_entries_of_an_earlier_run_come_first(tmp_path):
     found = []
     with open_chunks(tmp_path) as chunks:
         chunks.add(part("old").entries)
-        with FileWriter(chunks, lambda entries: found.extend(tokens(entries))) as writer:
+        with BackgroundWriter(chunks, lambda entries: found.extend(tokens(entries))) as writer:
             writer.add(part("new"))
             writer.finish()
     assert found == ["old", "new"]

@@ -33,7 +33,7 @@ class _InterruptedError(Exception):
     """Ends the writing of a file whose job has failed."""
 
 
-class FileWriter:
+class BackgroundWriter:
     """Stores parts in a folder of chunks, and all entries, also those already there, in a file.
 
     `write` gets the entries in order, and must remove its file if they end with an exception. Leave

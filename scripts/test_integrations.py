@@ -69,9 +69,11 @@ ENVIRONMENTS = {
         tests=(
             "tests/cluster",
             "tests/embed/many_files",
+            "tests/lm/test_several_machines.py",
             "tests/integrations/test_guides.py::test_a_page_runs_as_it_is_written[engines.md]",
             "tests/integrations/test_guides.py::test_a_page_runs_as_it_is_written[datasets.md]",
         ),
+        variables={"ELMORE_CLUSTER_TESTS": "1"},
         is_isolated=True,
     ),
 }

@@ -68,7 +68,7 @@ def test_bad_text_is_listed(tmp_path):
 def test_killed_workers_and_drivers_cost_nothing_but_time(tmp_path, texts, wanted):
     moments = random.Random(1)
     out = tmp_path / "v"
-    kills = 0
+    kills = {"actor": 0, "driver": 0}
     for attempt in range(6):
         process = start(texts, out)
         if attempt < 3:
@@ -78,16 +78,16 @@ def test_killed_workers_and_drivers_cost_nothing_but_time(tmp_path, texts, wante
             actors = find_actors(process.pid)
             if attempt and actors:
                 os.kill(moments.choice(actors), signal.SIGKILL)
-                kills += 1
+                kills["actor"] += 1
             elif process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
-                kills += 1
+                kills["driver"] += 1
         status, errors = finish(process)
         assert status in (0, -signal.SIGKILL), errors
         if status == 0 and attempt >= 3:
             break
     assert contents(out) == wanted
-    assert kills >= 2
+    assert min(kills.values()) >= 1
 
 
 def find_actors(process_id):
@@ -99,7 +99,7 @@ def find_actors(process_id):
     family = {process_id}
     for _ in range(8):
         family |= {int(row[0]) for row in rows if int(row[1]) in family}
-    return [int(row[0]) for row in rows if int(row[0]) in family and "_MapWorker" in row[2]]
+    return [int(row[0]) for row in rows if int(row[0]) in family and "ray::MapWorker(" in row[2]]
 
 
 def test_an_existing_cluster_is_used(tmp_path, texts, wanted):

@@ -135,11 +135,13 @@ def test_what_similarity_needs_goes_along(folder, elmore_command):
     embedder.save(folder / "similar")
     for command in (("--store", "f16"), ("--no-softmax",), ("--from-zeros",)):
         assert elmore_command("convert", "similar", "--out", "new", *command).status == 0
+        assert elmore_command("info", "new", "--json").json["has_similarity"]
         found = elmore.load(folder / "new").sentence_vectors(["ab", "c"], pool="similarity")
         expected = embedder.sentence_vectors(["ab", "c"], pool="similarity")
         assert np.allclose(found, expected, atol=0.05)
     assert elmore_command("convert", "model", "--out", "new").status == 0  # which has none
     assert "similarity.json" not in peer_files.names(folder / "new")
+    assert not elmore_command("info", "new", "--json").json["has_similarity"]
 
 
 def test_from_zeros_the_softmax_still_belongs_to_its_weights(predicting, elmore_command):

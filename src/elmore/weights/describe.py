@@ -5,6 +5,7 @@ from pathlib import Path
 from elmore.weights.elmo_model import ElmoModel
 from elmore.weights.model_card import describe_tokens, describe_training
 from elmore.weights.model_folder import WEIGHTS, find_store
+from elmore.weights.similarity_file import has_similarity
 from elmore.weights.softmax_file import FILES, SETTINGS, describe_softmax, has_softmax
 from elmore.weights.tf_checkpoint.prefix import find_prefix
 
@@ -44,6 +45,7 @@ def describe_model(
         "parameters": num_weights,
         "memory_bytes": num_bytes,
         **_describe_files(model, folder, has_checkpoint=checkpoint is not None),
+        "has_similarity": folder is not None and has_similarity(folder),
         "hash": model.fingerprint(),
         "notes": config.about.notes,
     }

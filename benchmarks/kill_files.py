@@ -96,13 +96,15 @@ def kill_job(
     """Run a job until it has finished, and kill some of its processes before."""
     num_kills = 0
     while not is_done(out):
+        num_before = len(list(out.glob("part-*.parquet")))
         process = start(folder, out, cluster)
         deadline = time.monotonic() + 300
         while process.poll() is None:
             if time.monotonic() > deadline:
                 sys.exit("a job hung")
-            # Only kill a job that is under way.
-            if list(out.glob("part-*.parquet")) and kills.total() < limit:
+            # Half of the runs are only killed once they have written a part.
+            is_under_way = len(list(out.glob("part-*.parquet"))) > num_before or num_kills % 2
+            if is_under_way and kills.total() < limit:
                 time.sleep(moments.random())
                 if num_kills < MAX_KILLS_PER_JOB and process.poll() is None:
                     kills[kill_something(process, moments, cluster)] += 1

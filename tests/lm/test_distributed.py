@@ -84,6 +84,21 @@ def test_processes_together_give_the_curve_of_one(place, runs, case, size):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("case", ["sampled", "usual"])
+def test_gradients_in_bf16_give_nearly_the_same_curve_and_always_the_same_bits(place, runs, case):
+    changes = (*CASES[case], "training.gradients=bf16")
+    for name in (f"{case}-bf16", f"{case}-bf16-again"):
+        place.complete(name, *changes, size=2)
+    place.assert_alike(f"{case}-bf16-again", f"{case}-bf16")
+    losses, exact = (
+        [line["loss"] for line in place.lines(name) if "loss" in line]
+        for name in (f"{case}-bf16", runs[case, 2])
+    )
+    assert losses != exact
+    assert losses == pytest.approx(exact, rel=5e-3)
+
+
+@pytest.mark.slow
 def test_held_out_text_is_divided_among_the_processes(place):
     """Each document is measured by one of them."""
 

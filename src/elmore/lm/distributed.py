@@ -57,13 +57,15 @@ class Group:
             )
         return num_rows // self.size
 
-    def add_sparse(self, parameters: Iterable[nn.Parameter]) -> None:
-        """Sum sparse gradients over the processes, in place."""
+    def add_sparse(
+        self, parameters: Iterable[nn.Parameter], *, dtype: torch.dtype | None = None
+    ) -> None:
+        """Sum sparse gradients over the processes, in place; they are sent as `dtype`."""
         if self.size == 1:
             return
         for parameter in parameters:
             if parameter.grad is not None:
-                parameter.grad = self._add_rows(parameter.grad.coalesce())
+                parameter.grad = self._add_rows(parameter.grad.coalesce(), dtype=dtype)
 
     def add(self, numbers: list[float]) -> list[float]:
         """Return the sums over the processes."""
@@ -186,15 +188,19 @@ class Group:
                 "network between the machines"
             ) from error
 
-    def _add_rows(self, gradient: Tensor) -> Tensor:
+    def _add_rows(self, gradient: Tensor, *, dtype: torch.dtype | None) -> Tensor:
         """Sum a sparse gradient over the union of all processes' rows."""
         rows, values = gradient.indices()[0], gradient.values()
         union = self._gather_distinct(rows)
-        buffer = values.new_zeros((len(union), *values.shape[1:]))
-        buffer[torch.searchsorted(union, rows)] = values
+        buffer = values.new_zeros((len(union), *values.shape[1:]), dtype=dtype or values.dtype)
+        buffer[torch.searchsorted(union, rows)] = values.to(buffer.dtype)
         dist.all_reduce(buffer)
         return torch.sparse_coo_tensor(
-            union[None], buffer, gradient.shape, is_coalesced=True, check_invariants=False
+            union[None],
+            buffer.to(values.dtype),
+            gradient.shape,
+            is_coalesced=True,
+            check_invariants=False,
         )
 
     def _gather_distinct(self, rows: Tensor) -> Tensor:

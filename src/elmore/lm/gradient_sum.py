@@ -18,9 +18,15 @@ PORTION_BYTES = 8 << 20
 
 
 class GradientSum:
-    """Sums the dense gradients of some parameters over all processes."""
+    """Sums the dense gradients of some parameters over all processes.
 
-    def __init__(self, parameters: Iterable[nn.Parameter]) -> None:
+    `dtype` is the format in which they are sent and added; None for their own.
+    """
+
+    def __init__(
+        self, parameters: Iterable[nn.Parameter], *, dtype: torch.dtype | None = None
+    ) -> None:
+        self._dtype = dtype
         trained = [parameter for parameter in parameters if parameter.requires_grad]
         # Parameters closest to the loss get their gradients first.
         self._portions = divide(trained[::-1], portion_bytes=PORTION_BYTES)
@@ -42,7 +48,7 @@ class GradientSum:
             work.wait()
             of_each = sums.split([parameter.numel() for parameter in portion])
             for parameter, values in zip(portion, of_each, strict=True):
-                parameter.grad = values.view_as(parameter)
+                parameter.grad = values.to(parameter.dtype).view_as(parameter)
         self._num_missing, self._sent = [], []
 
     def _note(self, number: int, _parameter: Tensor) -> None:
@@ -63,6 +69,7 @@ class GradientSum:
                 for parameter in portion
             ]
         )
+        values = values if self._dtype is None else values.to(self._dtype)
         self._sent.append((values, dist.all_reduce(values, async_op=True)))
 
 

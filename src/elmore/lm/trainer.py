@@ -6,6 +6,7 @@ Shapes: R rows of all processes, L layers, D one direction, C cells.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor, nn
 
 from elmore.config import Precision
@@ -79,7 +80,8 @@ class Trainer:
         sparse = [name for name in weights if name.startswith("softmax.")] if sampler else []
         self._sparse = [weights[name] for name in sparse]
         dense = [weight for name, weight in weights.items() if name not in sparse]
-        self._gradient_sum = GradientSum(dense) if group.size > 1 else None
+        self._sent_dtype = torch.bfloat16 if training.gradients is Precision.BF16 else None
+        self._gradient_sum = GradientSum(dense, dtype=self._sent_dtype) if group.size > 1 else None
         self._optimizer = Optimizer(
             weights,
             sparse=sparse,
@@ -118,7 +120,7 @@ class Trainer:
         # still has a consistent state, that of the last step.
         if self._gradient_sum is not None:
             self._gradient_sum.finish()
-        self.group.add_sparse(self._sparse)
+        self.group.add_sparse(self._sparse, dtype=self._sent_dtype)
         state = self._gather(join(states))
         total, counted, *sums = self.group.add([total, num_predictions, *votes])
         norm = self._optimizer.prepare(step, share=self.group.add_tensors)

@@ -12,6 +12,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from elmore.weights.model_folder import find_store
 from recipes.pages import fill, write_table
 
 ROOT = Path(__file__).parents[2]
@@ -267,6 +268,11 @@ def show_facts(model: Path) -> str:
     size = sum(
         (model / name).stat().st_size for name in ("model.safetensors", "softmax.safetensors")
     )
+    stored, softmax_stored = (
+        find_store(model / name) for name in ("model.safetensors", "softmax.safetensors")
+    )
+    if softmax_stored != stored:
+        stored += f", the LM head as {softmax_stored}"
     rows = [
         ("layers", f"{lstm['num_layers'] + 1}, of {2 * lstm['output_dim']} numbers per token"),
         (
@@ -282,7 +288,7 @@ def show_facts(model: Path) -> str:
         ),
         ("LM head", f"{softmax['num_words']:,} words"),
         ("trained on", f"{softmax['run']['tokens'] / 1e6:.1f} million tokens and sentence ends"),
-        ("files", f"{size / 1e6:.1f} MB of weights, stored as {config['store']}"),
+        ("files", f"{size / 1e6:.1f} MB of weights, stored as {stored}"),
     ]
     return "\n".join(["| | |", "|---|---|", *(f"| {name} | {value} |" for name, value in rows)])
 

@@ -24,6 +24,7 @@ from recipes.english import (
     vocabulary,
     write_page,
 )
+from tests.lm.slow_language_model import make_language_model
 
 
 def test_documents_end_at_blank_lines_and_are_cut_at_sentences(tmp_path):
@@ -252,6 +253,13 @@ def test_claims_are_confirmed_denied_or_left_open():
     rows = [line.strip("| ").split(" | ") for line in table.splitlines()[2:]]
     assert [row[-1] for row in rows] == ["yes", "yes", "yes", "no difference", "yes", "no"]
     assert rows[0][2:4] == ["layer 1: 92.0", "layer 2: 90.0"]
+
+
+def test_the_facts_name_both_formats_if_they_differ(tmp_path):
+    model = make_language_model()
+    for store_softmax, expected in ((None, "stored as f16 |"), ("int8", "the LM head as int8 |")):
+        model.save(tmp_path / "model", run={"tokens": 1}, store="f16", store_softmax=store_softmax)
+        assert write_page.show_facts(tmp_path / "model").endswith(expected)
 
 
 def test_two_editions_are_told_apart():

@@ -1,6 +1,7 @@
 """One server process: bind, load in the background, serve, drain on SIGTERM."""
 
 import asyncio
+import gc
 import ipaddress
 import logging
 import os
@@ -94,6 +95,10 @@ def run_process(
     async def load() -> None:
         try:
             await asyncio.to_thread(service.load)
+            # Otherwise the garbage collector looks at all objects of torch and of the models again
+            # and again, and no request is answered for half a second.
+            gc.collect()
+            gc.freeze()
             on_ready(service)
         except Exception as error:
             failures.append(error)

@@ -23,6 +23,7 @@ from elmore.files.atomic import replace_file, replace_json
 from elmore.files.owned_folder import FolderKind
 from elmore.files.untrusted import read_json
 from elmore.jobs.checkpoint import Checkpoint, Checkpoints, load_tensors, save_tensors
+from elmore.jobs.freed_memory import keeping_freed_memory
 from elmore.jobs.stopping import StoppedError, StopRequest, listening, resume_hint
 from elmore.lm.distributed import Group
 from elmore.lm.metrics import HeldoutResult, MetricsLog, RunObserver, RunProgress
@@ -132,7 +133,7 @@ class Run:
 
     def train(self) -> str:
         """Train to the end; return why it ended."""
-        with listening() as stop, self._open_metrics() as metrics:
+        with listening() as stop, self._open_metrics() as metrics, keeping_freed_memory():
             try:
                 return self._train(metrics, stop)
             except RuntimeError:  # for example, another process does not respond

@@ -1,0 +1,42 @@
+"""Keep freed memory for the next step of a training, instead of returning it to the system.
+
+A step allocates the same hundreds of megabytes as the step before. By default the C library returns
+large blocks when they are freed, and the system clears the new ones, page by page: a tenth of the
+CPU time of a step.
+"""
+
+import ctypes
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+# Options of glibc's mallopt.
+TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3
+LARGEST = 2**31 - 1
+# What glibc starts with, in bytes.
+DEFAULT_THRESHOLD = 128 * 1024
+
+
+@contextmanager
+def keeping_freed_memory() -> Iterator[None]:
+    """Keep freed memory within the block; does nothing without glibc."""
+    library = _find_glibc()
+    if library is None:
+        yield
+        return
+    for option in (MMAP_THRESHOLD, TRIM_THRESHOLD):
+        library.mallopt(option, LARGEST)
+    try:
+        yield
+    finally:
+        for option in (MMAP_THRESHOLD, TRIM_THRESHOLD):
+            library.mallopt(option, DEFAULT_THRESHOLD)
+        library.malloc_trim(0)
+
+
+def _find_glibc() -> ctypes.CDLL | None:
+    if not sys.platform.startswith("linux"):
+        return None
+    library = ctypes.CDLL(None)
+    has_options = hasattr(library, "gnu_get_libc_version") and hasattr(library, "mallopt")
+    return library if has_options else None

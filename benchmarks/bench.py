@@ -160,14 +160,14 @@ def cold_contestant(name: str, embedder: Embedder, sentences: Sentences) -> Cont
     return Contestant(
         name=name,
         prepare=embedder.clear_cache,
-        run=partial(embedder.layers, sentences),
-        warm_up=partial(embedder.layers, sentences[:4]),
+        run=partial(embedder.embed, sentences, layers="all"),
+        warm_up=partial(embedder.embed, sentences[:4], layers="all"),
     )
 
 
 def warm_contestant(name: str, embedder: Embedder, sentences: Sentences) -> Contestant:
     """Embed with a full cache; the first, untimed run fills it."""
-    return Contestant(name=name, run=partial(embedder.layers, sentences))
+    return Contestant(name=name, run=partial(embedder.embed, sentences, layers="all"))
 
 
 def cold_flops(config: ModelConfig, sentences: Sentences) -> int:

@@ -118,7 +118,7 @@ def test_an_error_in_one_call_is_raised_when_all_are_done(two_threads, failing):
 def test_calls_that_no_thread_has_started_run_in_the_caller(two_threads):
     """As on a machine whose cores are busy: the caller does not wait for threads to wake up."""
     is_free = Event()
-    occupied = [threads._start(is_free.wait) for _ in range(os.cpu_count())]
+    occupied = [threads._find_helper(number).start(is_free.wait, beside=None) for number in (0, 1)]
     try:
         ran_in = []
         run_together(*(lambda: ran_in.append(get_ident()) for _ in range(3)))
@@ -126,6 +126,24 @@ def test_calls_that_no_thread_has_started_run_in_the_caller(two_threads):
     finally:
         is_free.set()
     assert all(future.result() for future in occupied)
+
+
+def test_several_callers_do_not_wait_for_the_helpers_of_one(two_threads):
+    """The second caller finds them taken, and uses other threads."""
+    is_free, is_inside = Event(), Event()
+
+    def occupy():
+        is_inside.set()
+        assert is_free.wait(20)
+
+    with ThreadPoolExecutor(1) as pool:
+        other = pool.submit(run_together, occupy, lambda: None)
+        assert is_inside.wait(20)
+        done = []
+        run_together(lambda: done.append(1), lambda: done.append(2))
+        assert sorted(done) == [1, 2]
+        is_free.set()
+        other.result()
 
 
 def test_an_error_in_one_direction_reaches_the_caller(two_threads, monkeypatch):

@@ -13,8 +13,12 @@ from threading import Barrier, Lock
 
 import torch
 
+from elmore.kernels.helper import Helper, current_cpu
+
 _lock = Lock()
 _pool: ThreadPoolExecutor | None = None
+_helpers: list[Helper] = []
+_helpers_are_free = Lock()
 _torch_pools: dict[tuple[int, int], ThreadPoolExecutor] = {}
 
 
@@ -29,30 +33,50 @@ def run_together(*calls: Callable[[], None]) -> None:
 
 def _run_in_parallel(*calls: Callable[[], None]) -> None:
     first, *others = calls
-    pending = [(_start(call), call) for call in others]
+    # With several callers at once, the system has enough threads to fill the cores.
+    is_alone = _helpers_are_free.acquire(blocking=False)
     try:
-        first()
-        # If other programs keep the cores busy, a call may still be waiting for a thread to wake
-        # up. Then this thread is sooner.
-        for future, call in pending:
-            if future.cancel():
-                call()
+        cpu = current_cpu() if is_alone else None
+        pending = [
+            (_start(call, None if cpu is None else _find_helper(number), cpu=cpu), call)
+            for number, call in enumerate(others)
+        ]
+        try:
+            first()
+            # If other programs keep the cores busy, a call may still be waiting for a thread to
+            # wake up. Then this thread is sooner.
+            for future, call in pending:
+                if future.cancel():
+                    call()
+        finally:
+            # Even if this wait is interrupted, the calls keep the memory they write to alive.
+            errors = [future.exception() for future, _ in pending if not future.cancelled()]
     finally:
-        # Even if this wait is interrupted, the calls keep the memory they write to alive.
-        errors = [future.exception() for future, _ in pending if not future.cancelled()]
+        if is_alone:
+            _helpers_are_free.release()
     for error in errors:
         if error is not None:
             raise error
 
 
-def _start(call: Callable[[], None]) -> "Future[None]":
+def _start(
+    call: Callable[[], None], helper: Helper | None = None, *, cpu: int | None = None
+) -> "Future[None]":
     try:
-        return _workers().submit(call)
+        if helper is None:
+            return _workers().submit(call)
+        return helper.start(call, beside=cpu)
     except RuntimeError:  # at interpreter exit no thread can be started
         done: Future[None] = Future()
         call()
         done.set_result(None)
         return done
+
+
+def _find_helper(number: int) -> Helper:
+    while len(_helpers) <= number:
+        _helpers.append(Helper())
+    return _helpers[number]
 
 
 def run_together_in_torch(*calls: Callable[[], None]) -> None:
@@ -131,8 +155,9 @@ def _reset_after_fork() -> None:
     Torch's threads are gone too, and the first call that needs them would wait forever. So the
     child uses one thread.
     """
-    global _pool, _lock
-    _pool, _lock = None, Lock()
+    global _pool, _lock, _helpers_are_free
+    _pool, _lock, _helpers_are_free = None, Lock(), Lock()
+    _helpers.clear()
     _torch_pools.clear()
     torch.set_num_threads(1)
 

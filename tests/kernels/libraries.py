@@ -65,5 +65,6 @@ def build(name: str, folder: Path, extra: list[str], *, sources: Path = SOURCES)
 if __name__ == "__main__":
     target = Path(sys.argv[1])
     target.mkdir(parents=True, exist_ok=True)
-    for library in ("cpu", "avx2", "wide"):
+    # Those with instructions that this CPU lacks are built too, and not used.
+    for library in ("cpu", *load_setup().VARIANTS, "wide"):
         build(library, target, SANITIZE)

@@ -63,7 +63,7 @@ def measure_loading(weights: Path, *, repeats: int) -> str:
                 "import elmore; from elmore.embed import embedder",
                 f"elmore.load({str(path)!r}, precision={precision!r})",
             )
-    if find_spec("allennlp") is not None:
+    if "allennlp" in sys.modules or find_spec("allennlp") is not None:
         options = weights.with_name("options.json")
         methods["AllenNLP, HDF5"] = (
             "from benchmarks import allennlp_elmo; allennlp_elmo._replace_packages(); "

@@ -39,7 +39,7 @@ MINILM, MINILM_INT8 = "MiniLM, ONNX Runtime", "MiniLM, ONNX Runtime int8"
 LARGEST_DIFFERENCE = 1e-5
 # Thread pools of torch and ONNX Runtime keep their cores busy for a while after a call, which would
 # slow down the next contestant.
-QUIET_SECONDS = 0.02
+QUIET_SECONDS = 0.1
 
 COLUMNS = (
     *("case", "method", "tokens", "time, ms", "CPU, ms", "tokens/s"),

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import warnings
 
 import duckdb
 import fsspec
@@ -213,6 +214,17 @@ def test_shares_are_disjoint_and_complete(tmp_path, embedder, texts):
     for shard in shares[0]:
         job.run(shard)
     assert not job.finish().is_complete
+
+
+def test_unsegmented_chinese_is_noticed_once(tmp_path, embedder):
+    (tmp_path / "zh.txt").write_text("我们希望中国的经济发展得更快。\n\n" * 50)
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("default")
+        job = elmore.plan_files(embedder, tmp_path / "zh.txt", tmp_path / "v", shard_bytes=100)
+        assert [str(warning.message)[:25] for warning in seen] == ["the text contains Chinese"]
+        for shard in job.find_pending():
+            job.run(shard)
+    assert len(seen) == 1
 
 
 def test_stream_state_is_refused(tmp_path, texts):

@@ -2,6 +2,7 @@
 
 import os
 import pickle
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
@@ -17,7 +18,7 @@ from elmore.embed.many_files.shards import TextShard, read_shard
 from elmore.embed.output_choice import OutputChoice, Reducer
 from elmore.embed.sentence_notes import SentenceNotes
 from elmore.embed.vector_file import SentenceVectors, VectorHeader, write_vector_file
-from elmore.errors import ConfigError, DataError
+from elmore.errors import ConfigError, DataError, DataWarning
 from elmore.text.inputs import GivenSentence
 
 # Called with the tokens and characters of the sentences that were read since the last call.
@@ -50,8 +51,10 @@ class ShardWorker:
 
     def run(self, shard: TextShard, *, on_tokens: OnTokens | None = None) -> dict[str, Any]:
         """Embed a shard and publish its part; return the description that is stored with it."""
-        # Without packed weights, a network chooses its kernel whenever it is called.
-        with choosing_kernel(self.kernel):
+        # Without packed weights, a network chooses its kernel whenever it is called. What is odd in
+        # the text is noticed by the process that divides it.
+        with choosing_kernel(self.kernel), warnings.catch_warnings():
+            warnings.simplefilter("ignore", DataWarning)
             return self._run(shard, on_tokens)
 
     def _run(self, shard: TextShard, on_tokens: OnTokens | None) -> dict[str, Any]:

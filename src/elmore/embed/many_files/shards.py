@@ -18,10 +18,11 @@ from elmore.text.files import (
     read_bytes,
     read_numbered_excerpt,
 )
-from elmore.text.language import Language
+from elmore.text.language import Language, warn_if_unsegmented
 from elmore.text.line_sentences import NumberedSentence
 
 _SKIP_BYTES = 1 << 20
+_BYTES_LOOKED_AT = 1 << 16
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,6 +85,8 @@ def plan_shards(
                 text, shard_bytes=shard_bytes, language=language, documents=documents
             )
             for span, data in excerpts:
+                if language is Language.EN and span.form in (TextForm.RAW, TextForm.WRAPPED):
+                    warn_if_unsegmented(data[:_BYTES_LOOKED_AT].decode(errors="ignore"))
                 if sum(other.num_bytes for other in spans) + len(data) > shard_bytes:
                     close()
                 spans.append(span)

@@ -109,12 +109,12 @@ def read_similarity(folder: Path, *, model: str) -> Similarity:
     )
 
 
-def check_width(similarity: Similarity, *, num_numbers: int, folder: Path) -> None:
+def check_width(similarity: Similarity, *, num_numbers: int, source: str) -> None:
     """Check that a stored similarity fits a model with this many numbers per token."""
     if len(similarity.mean) != num_numbers:
         raise ModelError(
-            f"{folder / SETTINGS} is for {len(similarity.mean)} numbers per token, but the model "
-            f"gives {num_numbers}; download the whole folder again"
+            f"{SETTINGS} of {source} is for {len(similarity.mean)} numbers per token, but the "
+            f"model gives {num_numbers}; download the whole folder again"
         )
 
 

@@ -16,6 +16,7 @@ PACKAGE = ROOT / "src" / "elmore"
 MAP = {
     "errors": set(),
     "arguments": {"errors"},
+    "extras": {"arguments", "errors"},
     "wording": set(),
     "settings": {"errors"},
     "config": {"errors", "settings"},
@@ -45,6 +46,7 @@ MAP = {
         "arguments",
         "config",
         "errors",
+        "extras",
         "files",
         "jobs",
         "lm",

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from elmore.explore.build_index import build_index
     from elmore.explore.token_similarity import token_similarity
     from elmore.explore.use_index import UseIndex, open_index
+    from elmore.extras import require_extra
     from elmore.files.atomic import replace_file
     from elmore.lm.language_model import LanguageModel
     from elmore.model.scalar_mix import ScalarMix
@@ -82,6 +83,7 @@ __all__ = [
     "pretrain",
     "read_vectors",
     "replace_file",
+    "require_extra",
     "token_similarity",
     "tokenize",
     "word_vectors",
@@ -121,6 +123,7 @@ _HOMES = {
     "pretrain": "elmore.api",
     "read_vectors": "elmore.embed.vector_file",
     "replace_file": "elmore.files.atomic",
+    "require_extra": "elmore.extras",
     "token_similarity": "elmore.explore.token_similarity",
     "tokenize": "elmore.api",
     "word_vectors": "elmore.embed.word_export",

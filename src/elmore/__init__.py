@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         pretrain,
         tokenize,
     )
+    from elmore.arguments import explain_calls
     from elmore.cluster.embed_files import embed_files
     from elmore.corpus.corpus import open_corpus
     from elmore.embed.arrow_embedder import ArrowEmbedder
@@ -67,6 +68,7 @@ __all__ = [
     "embed_files",
     "embed_to_file",
     "evaluate",
+    "explain_calls",
     "export_words",
     "finetune",
     "fit",
@@ -107,6 +109,7 @@ _HOMES = {
     "embed_files": "elmore.cluster.embed_files",
     "embed_to_file": "elmore.embed.job",
     "evaluate": "elmore.api",
+    "explain_calls": "elmore.arguments",
     "export_words": "elmore.embed.word_export",
     "finetune": "elmore.api",
     "fit": "elmore.api",

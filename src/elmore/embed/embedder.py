@@ -19,9 +19,9 @@ from elmore.config import WEIGHTS_IN_MEMORY, Precision, StatePolicy, read_precis
 from elmore.embed.layer_choice import AVERAGE, Array, LayerChoice, Layers, Output
 from elmore.embed.model_origin import ModelOrigin
 from elmore.embed.other_names import OTHER_ARGUMENTS, ExplainsNames, explain_name
-from elmore.embed.pooling import Pool, SentencePool, pool_tokens
+from elmore.embed.pooling import Pool, pool_sentence
 from elmore.embed.progress import show_progress
-from elmore.embed.similarity import SMOOTHING, fit_similarity, pool_similarity
+from elmore.embed.similarity import SMOOTHING, fit_similarity
 from elmore.errors import ConfigError, ModelError
 from elmore.jobs.device import move_model, read_device
 from elmore.model.packed_bilm import freeze
@@ -328,7 +328,7 @@ class Embedder(metaclass=ExplainsNames):
         self,
         sentences: str | Iterable[Sentence],
         *,
-        pool: SentencePool | str = SentencePool.MEAN,
+        pool: Pool | str = Pool.MEAN,
         layers: Layers | None = None,
         tokenized: bool = False,
         output: Output | str = Output.NUMPY,
@@ -347,20 +347,13 @@ class Embedder(metaclass=ExplainsNames):
         A sentence without tokens gets zeros. Several layers are concatenated, layer by layer. Input
         and the other arguments are as for `embed`; one sentence gives a single vector.
         """
-        how = SentencePool(read_choice("pool", pool, SentencePool))
+        how = Pool(read_choice("pool", pool, Pool))
         wanted = Output(read_choice("output", output, Output))
-        if how is SentencePool.SIMILARITY:
-            if layers is not None:
-                raise ConfigError(
-                    f"layers is {layers!r:.60}, but pool='similarity' has layers of its own; leave "
-                    "out layers, or choose them in fit_similarity"
-                )
-            similarity = self.find_similarity()
-            layers, dim = similarity.layers, similarity.matrix.shape[1]
-            reduce = partial(pool_similarity, similarity=similarity)
-        else:
+        similarity = self.find_similarity(layers) if how is Pool.SIMILARITY else None
+        if similarity is None:
             dim = (self.choose_layers(layers).num_kept or 1) * self.vector_dim
-            reduce = partial(_pool, pool=Pool(how))
+        else:
+            layers, dim = similarity.layers, similarity.dim
         parsed, is_single = self._parse_input(sentences, tokenized=tokenized)
         windows = self._windows(
             parsed,
@@ -372,12 +365,13 @@ class Embedder(metaclass=ExplainsNames):
         pooled: list[Array] = []
         with show_progress(len(parsed), is_shown=progress) as advance:
             for window in windows:
-                tokens = parsed[len(pooled) : len(pooled) + len(window.vectors)]
-                pooled.extend(map(reduce, tokens, window.vectors))
+                for tokens, vectors in zip(window.sentences, window.vectors, strict=True):
+                    found = pool_sentence(tokens, vectors, how, similarity=similarity)
+                    pooled.append(found.reshape(-1))
                 advance(len(window.vectors))
         stacked = np.stack(pooled) if pooled else np.empty((0, dim), dtype=np.float32)
-        found = stacked[0] if is_single else stacked
-        return torch.from_numpy(found).to(self.device) if wanted is Output.TORCH else found
+        kept = stacked[0] if is_single else stacked
+        return torch.from_numpy(kept).to(self.device) if wanted is Output.TORCH else kept
 
     def fit_similarity(
         self,
@@ -410,8 +404,16 @@ class Embedder(metaclass=ExplainsNames):
             self._similarity = fit_similarity(parsed, read(), layers=layers, smoothing=smoothing)
         return self._similarity
 
-    def find_similarity(self) -> Similarity:
-        """Return what `fit_similarity` computed, from the model folder if it was stored there."""
+    def find_similarity(self, layers: Layers | None = None) -> Similarity:
+        """Return what `fit_similarity` computed, from the model folder if it was stored there.
+
+        `layers` are those of a call, which cannot choose them.
+        """
+        if layers is not None:
+            raise ConfigError(
+                f"layers is {layers!r:.60}, but pool='similarity' has layers of its own; leave "
+                "out layers, or choose them in fit_similarity"
+            )
         found = self._similarity or self._origin.read_similarity()
         if found is None:
             raise ModelError(
@@ -613,7 +615,3 @@ class Embedder(metaclass=ExplainsNames):
         if listed and all(isinstance(token, str) for token in listed):
             return [self._parse(listed)], True
         return [self._parse(sentence) for sentence in listed], False
-
-
-def _pool(tokens: Sequence[str], vectors: Array, *, pool: Pool) -> Array:  # noqa: ARG001  as pool_similarity
-    return pool_tokens(vectors, pool).reshape(-1)

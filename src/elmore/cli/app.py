@@ -91,8 +91,12 @@ probe = typer.Typer(
     rich_markup_mode=None,
     help="Measure what each layer of a model knows about tags or word senses.",
 )
-probe.command("tags")(probe_tags_command)
-probe.command("senses")(probe_senses_command)
+probe.command("tags", short_help="Predict tags with a linear classifier of each layer.")(
+    probe_tags_command
+)
+probe.command("senses", short_help="Predict word senses by the nearest mean vector.")(
+    probe_senses_command
+)
 for commands in SECTIONS.values():
     for name, (command, _) in commands.items():
         if command is not None:

@@ -37,8 +37,8 @@ def embed(
     out: Annotated[
         str | None,
         options.make_out_option(
-            "Vector file: .h5, .parquet or .npz. Or a folder or URL of a folder, for a part per "
-            "shard of many files. Default: print JSON lines.",
+            "Vector file: .h5, .parquet or .npz. For many files: a folder or its URL, which gets "
+            "one vector file per part of the text. Default: print JSON lines.",
             check=options.check_out_or_url,
         ),
     ] = None,
@@ -63,7 +63,7 @@ def embed(
             "comparing meanings."
         ),
     ] = None,
-    per: Annotated[Unit, typer.Option(help="What --pool makes one vector of.")] = Unit.SENTENCE,
+    per: Annotated[Unit, typer.Option(help="Pool over sentences or documents.")] = Unit.SENTENCE,
     words: Annotated[
         Path | None,
         typer.Option(help="Keep only the vectors of the words in this file, one per line."),

@@ -48,7 +48,7 @@ def explore(
     """Look at word vectors in context: maps of uses, nearest uses, sentences, surprise, tasks.
 
     The page is served on this machine only and loads nothing from elsewhere. Text files are
-    indexed first; the next time, their index is used as it is. Ctrl-C ends the server.
+    indexed first; the next time, that index is used. Ctrl-C ends the server.
 
     For example:
 

@@ -86,12 +86,12 @@ def prepare(
         bool,
         typer.Option(
             "--verify",
-            help="Prepare nothing; check all files of the corpus in --out against their checksums.",
+            help="Only check all files of the corpus in --out against their checksums.",
         ),
     ] = False,
     as_json: options.Json = False,
 ) -> None:
-    """Split text into tokens, choose a vocabulary, and hold some documents out.
+    """Split text into tokens, choose a vocabulary, and hold out some documents.
 
     Blank lines end documents. Memory use depends on the vocabulary, not on the size of the text. To
     resume after an interruption, rerun the command.

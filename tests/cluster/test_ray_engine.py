@@ -1,7 +1,6 @@
 """Engine `ray` writes the bytes of one process, whatever is killed; run by `make test-cluster`."""
 
 import os
-import random
 import signal
 import subprocess
 import sys
@@ -11,13 +10,7 @@ import pytest
 
 import elmore
 from elmore.errors import ElmoreError
-from tests.cluster.clusters import (
-    contents,
-    in_namespace,
-    needs_namespaces,
-    write_texts,
-    write_wanted,
-)
+from tests.cluster.clusters import contents, in_namespace, needs_namespaces, write_texts
 from tests.tiny import TRAINED_MODEL
 
 ray = pytest.importorskip("ray", reason="needs elmore[ray]")
@@ -31,7 +24,12 @@ def texts(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def wanted(texts, tmp_path_factory):
-    return write_wanted(texts, tmp_path_factory.mktemp("wanted") / "v")
+    out = tmp_path_factory.mktemp("wanted") / "v"
+    job = elmore.plan_files(TRAINED_MODEL, texts, out, shard_bytes=4000)
+    for shard in job.find_pending():
+        job.run(shard)
+    job.finish()
+    return contents(out)
 
 
 def start(texts, out, *more):
@@ -66,33 +64,44 @@ def test_bad_text_is_listed(tmp_path):
     assert "not embedded: part-00000-" in errors
 
 
-def test_killed_workers_and_drivers_cost_nothing_but_time(tmp_path, texts, wanted):
-    moments = random.Random(1)
+def test_killed_actors_are_replaced_in_the_same_run(tmp_path):
+    """Every actor is killed once, while it embeds a shard."""
+    texts = write_texts(tmp_path / "texts", num_lines=4000)
     out = tmp_path / "v"
-    kills = {"actor": 0, "driver": 0}
-    for attempt in range(6):
-        process = start(texts, out)
-        if attempt < 3:
-            while process.poll() is None and not list(out.glob("part-*.parquet")):
-                time.sleep(0.05)
-            time.sleep(moments.random())
-            actors = find_actors(process.pid)
-            if attempt and actors:
-                os.kill(moments.choice(actors), signal.SIGKILL)
-                kills["actor"] += 1
-            elif process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
-                kills["driver"] += 1
-        status, errors = finish(process)
-        assert status in (0, -signal.SIGKILL), errors
-        if status == 0 and attempt >= 3:
-            break
+    process = start(texts, out, "--shard-bytes", 40_000)
+    killed = []
+    while process.poll() is None and len(killed) < 2:
+        for actor in find_actors(process.pid, doing=".submit"):
+            if len(killed) < 2 and actor not in killed:
+                os.kill(actor, signal.SIGKILL)
+                killed.append(actor)
+        time.sleep(0.02)
+    status, errors = finish(process)
+    assert status == 0, errors
+    assert len(killed) == 2
+    job = elmore.plan_files(TRAINED_MODEL, texts, tmp_path / "wanted", shard_bytes=40_000)
+    for shard in job.find_pending():
+        job.run(shard)
+    job.finish()
+    assert contents(out) == contents(tmp_path / "wanted")
+    assert not (out / ".attempts").exists()
+
+
+def test_killed_drivers_cost_nothing_but_time(tmp_path, texts, wanted):
+    out = tmp_path / "v"
+    process = start(texts, out)
+    while process.poll() is None and not list(out.glob("part-*.parquet")):
+        time.sleep(0.02)
+    os.killpg(process.pid, signal.SIGKILL)
+    finish(process)
+    assert not (out / "manifest.json").exists()
+    status, errors = finish(start(texts, out))
+    assert status == 0, errors
     assert contents(out) == wanted
-    assert min(kills.values()) >= 1
 
 
-def find_actors(process_id):
-    """Return Ray's actors among the descendants of a process."""
+def find_actors(process_id, *, doing=""):
+    """Return Ray's actors among the descendants of a process, by the method that they run."""
     listed = subprocess.run(
         ["ps", "-eo", "pid=,ppid=,args="], capture_output=True, text=True, check=True
     ).stdout.splitlines()
@@ -100,7 +109,11 @@ def find_actors(process_id):
     family = {process_id}
     for _ in range(8):
         family |= {int(row[0]) for row in rows if int(row[1]) in family}
-    return [int(row[0]) for row in rows if int(row[0]) in family and "ray::MapWorker(" in row[2]]
+    return [
+        int(row[0])
+        for row in rows
+        if int(row[0]) in family and "ray::MapWorker(" in row[2] and doing in row[2]
+    ]
 
 
 def test_an_existing_cluster_is_used(tmp_path, texts, wanted):

@@ -71,7 +71,7 @@ def run_on_ray(
             fn_constructor_args=(job.worker, by_number),
             batch_size=1,
             num_cpus=CPUS_PER_ACTOR,
-            concurrency=num_workers,
+            compute=ray.data.ActorPoolStrategy(size=num_workers),
         )
         for row in results.iter_rows():
             if row["mistake"]:

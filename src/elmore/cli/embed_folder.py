@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -56,13 +56,17 @@ def embed_folder(
     from elmore.embed.many_files.job import SHARD_BYTES, plan_files  # noqa: PLC0415
 
     embedder = options.load_embedder(model, **model_settings)
-    if settings["layers"] is not None:
-        options.check_layers(settings["layers"], num_layers=embedder.num_layers)
+    options.check_layers(settings["layers"], num_layers=embedder.num_layers)
     settings |= {"shard_bytes": shard_bytes or SHARD_BYTES, "restart": restart}
     with report_interrupt(restart=restart):
         if only_plans:
             job = plan_files(embedder, texts, out, **settings)
-            print(f"{out}: {count(len(job.shards), 'part')} to embed", file=sys.stderr)
+            num_done = len(job.shards) - len(job.find_pending())
+            done = f", {num_done:,} of them embedded by an earlier run" if num_done else ""
+            print(f"{out}: {count(len(job.shards), 'part')} to embed{done}", file=sys.stderr)
+            _print_bad(job.plan.bad_inputs)
+            if job.plan.bad_inputs:
+                raise typer.Exit(1)
             return
         with show_files() as on_progress:
             report = embed_files(
@@ -76,25 +80,29 @@ def embed_folder(
                 on_progress=on_progress,
                 **settings,
             )
-    _print_report(report, as_json=as_json)
+    if as_json:
+        print(json.dumps(asdict(report)))
+    else:
+        _print_report(report)
+        _print_bad(report.bad)
     if report.bad:
         raise typer.Exit(1)
 
 
-def _print_report(report: "FilesReport", *, as_json: bool) -> None:
-    if as_json:
-        print(json.dumps(asdict(report)))
-        return
+def _print_report(report: "FilesReport") -> None:
     num_before = report.num_parts_before
     before = f" ({num_before:,} of them by an earlier run)" if num_before else ""
     missing = "" if report.is_complete else "; other parts are still to be embedded"
     print(
         f"{report.out}: {count(report.num_parts, 'part')}{before}, "
-        f"{report.num_sentences:,} sentences, {report.num_tokens:,} tokens, "
+        f"{count(report.num_sentences, 'sentence')}, {count(report.num_tokens, 'token')}, "
         f"{report.num_bytes / 1e6:,.1f} MB{missing}",
         file=sys.stderr,
     )
-    for name, reason in list(report.bad.items())[:MAX_BAD_SHOWN]:
+
+
+def _print_bad(bad: Mapping[str, str]) -> None:
+    for name, reason in list(bad.items())[:MAX_BAD_SHOWN]:
         print(f"elmore: not embedded: {name}: {reason}", file=sys.stderr)
-    if len(report.bad) > MAX_BAD_SHOWN:
-        print(f"elmore: and {len(report.bad) - MAX_BAD_SHOWN} more", file=sys.stderr)
+    if len(bad) > MAX_BAD_SHOWN:
+        print(f"elmore: and {len(bad) - MAX_BAD_SHOWN} more", file=sys.stderr)

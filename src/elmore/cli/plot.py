@@ -68,7 +68,7 @@ def plot(
 ) -> None:
     """Plot the loss and the held-out perplexity of training runs.
 
-    The runs do not have to be finished.
+    The runs need not be finished.
 
     For example:
 

@@ -6,7 +6,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from elmore import ElmoreError, Embedder, FilesReport, explain_calls, plan_files
+from elmore import ElmoreError, Embedder, FilesReport, plan_files
 from elmore.cluster.local import run_locally
 from elmore.cluster.progress import OnProgress, WorkerProgress
 from elmore.cluster.ray_engine import run_on_ray
@@ -23,7 +23,6 @@ class EngineName(StrEnum):
     """Actors of a Ray cluster, or of a Ray on this machine."""
 
 
-@explain_calls()
 def embed_files(
     embedder: Embedder | str | Path | None,
     texts: str | Path | Sequence[str | Path],
@@ -131,5 +130,5 @@ def _read_share(share: tuple[int, int] | str | None) -> tuple[int, int] | None:
     except (TypeError, ValueError):
         found = 0, 0
     if not 1 <= found[0] <= found[1]:
-        raise ElmoreError(f"share is {share!r:.60}; give i/n with i from 1 to n, such as 1/8")
+        raise ElmoreError(f"the share is {share!r:.60}; give i/n with i from 1 to n, such as 1/8")
     return found

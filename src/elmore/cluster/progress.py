@@ -34,9 +34,9 @@ class WorkerProgress:
         self._estimates: dict[int, int] = {}
 
     def add(self, shard: TextShard, num_tokens: int, num_characters: int) -> None:
-        """Count tokens of a shard."""
+        """Count tokens of a shard; negative numbers take back what does not count."""
         before = self._estimates.get(shard.number, 0)
-        now = min(before + num_characters, shard.num_bytes)
+        now = max(0, min(before + num_characters, shard.num_bytes))
         self._estimates[shard.number] = now
         self._progress.num_tokens += num_tokens
         self._progress.done_bytes += now - before

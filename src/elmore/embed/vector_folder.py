@@ -36,8 +36,8 @@ def find_parts(folder: Path) -> list[Path]:
     if bad:
         name, reason = next(iter(bad.items()))
         warnings.warn(
-            f"{folder} lacks {len(bad)} parts whose text could not be embedded, such as {name} "
-            f"({reason:.200}); fix the text and rerun the job",
+            f"{folder} lacks {len(bad)} of its texts or parts, which could not be embedded, such "
+            f"as {name} ({reason:.200}); fix the text and rerun the job",
             DataWarning,
             stacklevel=4,
         )

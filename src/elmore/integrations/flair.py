@@ -5,10 +5,11 @@ from typing import Any, Self
 
 import torch
 
-from elmore import ElmoreError, require_extra
+from elmore import ElmoreError
+from elmore.integrations.required import require
 from elmore.integrations.saved_model import SavedModel
 
-require_extra("flair", needed_for="elmore.integrations.flair")
+require("flair", extra="flair", at_least=(0, 15), below=(0, 16))
 
 import flair  # noqa: E402
 from flair.data import Sentence  # noqa: E402

@@ -2,9 +2,10 @@
 
 from typing import Any
 
-from elmore import require_extra, word_vectors
+from elmore import word_vectors
+from elmore.integrations.required import require
 
-require_extra("gensim", needed_for="elmore.integrations.gensim")
+require("gensim", extra="gensim", at_least=(4, 3))
 
 from gensim.models import KeyedVectors  # noqa: E402
 

@@ -15,9 +15,10 @@ from torch import Tensor
 from torch.nn.functional import pad
 from torch.nn.utils.rnn import pad_sequence
 
-from elmore import Elmo, ElmoreError, Embedder, ScalarMix, load, load_model, require_extra, tokenize
+from elmore import Elmo, ElmoreError, Embedder, ScalarMix, load, load_model, tokenize
+from elmore.integrations.required import require
 
-require_extra("sentence-transformers", needed_for="elmore.integrations.sentence_transformers")
+require("sentence-transformers", extra="sentence-transformers", at_least=(6,), below=(7,))
 
 from sentence_transformers.base.modules import InputModule  # noqa: E402
 

@@ -11,9 +11,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from elmore import ElmoreError, Embedder, load, require_extra
+from elmore import ElmoreError, Embedder, load
+from elmore.integrations.required import require
 
-require_extra("sklearn", needed_for="elmore.integrations.sklearn")
+require("scikit-learn", extra="sklearn", at_least=(1, 6))
 
 from sklearn import get_config  # noqa: E402
 from sklearn.base import (  # noqa: E402

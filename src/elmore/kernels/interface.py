@@ -4,7 +4,7 @@ import ctypes
 from ctypes import POINTER, c_float, c_int32, c_int64, c_void_p
 
 # Must equal elmore_interface() in exports.cpp.
-INTERFACE = 3
+INTERFACE = 2
 
 
 class Matrix(ctypes.Structure):
@@ -30,7 +30,6 @@ class Layer(ctypes.Structure):
         ("output_clip", c_float),
         ("num_cells", c_int64),
         ("num_outputs", c_int64),
-        ("precision", c_int32),
     )
 
 
@@ -134,10 +133,11 @@ SIGNATURES: dict[str, tuple[type, list[object]]] = {
         c_int32,
         [
             *(
+                c_int32,
                 POINTER(Layer),
                 c_int64,
                 c_int32,
-            ),  # layers, their number, residuals
+            ),  # precision, layers, their number, residuals
             *(c_void_p, c_int64, c_void_p),  # sizes of steps, their number, positions
             *(c_void_p, c_int64),  # tokens, stride
             *(

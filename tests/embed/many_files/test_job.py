@@ -177,13 +177,85 @@ def test_bad_text_is_listed_and_the_rest_is_embedded(tmp_path, embedder, texts):
     assert name.startswith("part-")
     assert "1.txt, line 3: byte 0xe9 is not UTF-8" in reason
     assert report.is_complete
-    with pytest.warns(DataWarning, match="lacks 1 parts"):
+    with pytest.warns(DataWarning, match="lacks 1 of its texts or parts"):
         found = list(elmore.read_vectors(tmp_path / "v"))
     assert {sentence.source for sentence in found} >= {str(texts / "0.txt"), str(texts / "2.txt")}
     (texts / "1.txt").write_text("A line.\n\nCafe.\n")
     _, report = run(embedder, texts, tmp_path / "v")
     assert not report.bad
     assert len(list(elmore.read_vectors(tmp_path / "v"))) > len(found)
+
+
+@pytest.mark.parametrize(
+    ("bad", "complaint"),
+    [
+        (b"He left.\nCaf\xe9.\n", "bad.txt, line 2: byte 0xe9 is not UTF-8"),
+        (b"He left.\n" + b"x " * 90, "bad.txt, line 2: a sentence has 90 tokens, more than"),
+    ],
+    ids=["not UTF-8", "too long"],
+)
+def test_a_bad_file_costs_the_others_in_its_shard_nothing(tmp_path, texts, bad, complaint):
+    embedder = Embedder(tiny.model(scale=0.4), max_sentence_tokens=80)
+    run(embedder, texts, tmp_path / "wanted", restart=True)
+    (texts / "bad.txt").write_bytes(bad)
+    counted = []
+    job = elmore.plan_files(embedder, texts, tmp_path / "v")  # one shard
+    for shard in job.find_pending():
+        job.run(shard, on_tokens=lambda tokens, _: counted.append(tokens))
+    report = job.finish()
+    assert len(job.shards) == report.num_parts == 1
+    assert complaint in report.bad[str(texts / "bad.txt")]
+    assert sum(counted) == report.num_tokens
+    with pytest.warns(DataWarning, match=r"such as .*bad\.txt"):
+        found = list(elmore.read_vectors(tmp_path / "v"))
+    for one, other in zip(found, elmore.read_vectors(tmp_path / "wanted"), strict=True):
+        assert (one.source, one.line) == (other.source, other.line)
+        assert one.vectors.tobytes() == other.vectors.tobytes()
+    again = elmore.plan_files(embedder, texts, tmp_path / "v")
+    assert again.find_pending() == job.shards  # the reason may be gone
+    assert again.finish().bad == report.bad
+
+
+def test_bad_files_of_other_shares_are_not_reported(tmp_path, embedder, texts):
+    (texts / "0.txt").write_bytes(b"Caf\xe9.\n")
+    (texts / "00.txt").write_text("He left.\n")
+    job = elmore.plan_files(embedder, texts, tmp_path / "v", shard_bytes=100)
+    for shard in job.find_pending(share=(1, 2)):
+        job.run(shard)
+    assert list(job.finish().bad) == [str(texts / "0.txt")]
+    other = elmore.plan_files(embedder, texts, tmp_path / "v", shard_bytes=100)
+    for shard in other.find_pending(share=(2, 2)):
+        other.run(shard)
+    assert not other.finish().bad
+    manifest = json.loads((tmp_path / "v" / "manifest.json").read_text())
+    assert list(manifest["bad"]) == [str(texts / "0.txt")]
+
+
+def test_vectors_are_no_texts_of_the_next_run(tmp_path, embedder, texts):
+    run(embedder, texts, texts / "v")
+    before = contents(texts / "v")
+    _, report = run(embedder, texts, texts / "v")
+    assert (report.num_parts_before, report.bad) == (report.num_parts, {})
+    assert contents(texts / "v") == before
+    with pytest.raises(ElmoreError, match="all texts are in"):
+        elmore.plan_files(embedder, texts / "v" / "*.json", texts / "v")
+
+
+def test_two_jobs_in_one_folder_are_noticed_and_leave_no_rows_of_the_first(
+    tmp_path, embedder, texts
+):
+    first = elmore.plan_files(embedder, texts, tmp_path / "v", shard_bytes=100)
+    first.run(first.shards[0])
+    second = elmore.plan_files(embedder, texts / "2.txt", tmp_path / "v", shard_bytes=100)
+    first.run(first.shards[1])
+    for shard in second.find_pending():
+        second.run(shard)
+    second.finish()
+    first.run(first.shards[2])
+    with pytest.raises(ElmoreError, match=r"another command has used .*v for other texts"):
+        first.finish()
+    run(embedder, texts / "2.txt", tmp_path / "wanted")
+    assert contents(tmp_path / "v") == contents(tmp_path / "wanted")
 
 
 def test_a_full_disk_is_no_bad_text(tmp_path, embedder, texts, monkeypatch):

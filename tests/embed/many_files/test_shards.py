@@ -1,6 +1,8 @@
 """The same files give the same shards, and shards give the sentences of their files."""
 
 import gzip
+import os
+import sys
 
 import pytest
 
@@ -96,6 +98,16 @@ def test_inputs_are_paths_patterns_folders_and_lists(folder, tmp_path):
     assert find_inputs([], files_from=tmp_path / "list.txt") == by_folder
     assert sorted(by_pattern, key=lambda text: text.name) == by_folder
     assert find_inputs([folder, f"{folder}/*.txt"]) == by_folder
+    same = [f"{folder}/../{folder.name}/large.txt", os.path.relpath(folder / "large.txt")]
+    assert len(find_inputs([folder / "large.txt", *same])) == 1
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs named pipes")
+def test_pipes_and_devices_are_refused(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", "/dev/null"):
+        with pytest.raises(DataError, match="is a pipe or a device"):
+            find_inputs(path)
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,15 @@
 """Find and open the text files of a job: paths, patterns, folders and URLs of fsspec."""
 
 import hashlib
+import os
+import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO
 
+from elmore.embed.many_files.output_folder import LocalFolder, RemoteFolder
 from elmore.embed.many_files.urls import explaining_url_errors, find_file_system, is_url
 from elmore.errors import DataError
 from elmore.text.compressed_stream import FORMATS, open_compressed
@@ -29,8 +32,12 @@ def find_inputs(
     *,
     files_from: str | Path | None = None,
     form: TextForm | None = None,
+    outside: LocalFolder | RemoteFolder | None = None,
 ) -> list[TextInput]:
-    """Return the files of paths, patterns, folders and URLs, and of a list of them in a file."""
+    """Return the files of paths, patterns, folders and URLs, and of a list of them in a file.
+
+    Files in the folder `outside`, which the job writes, are left out.
+    """
     given = [texts] if isinstance(texts, str | Path) else list(texts)
     if files_from is not None:
         given += [line for line in read_entries(Path(files_from)) if line.strip()]
@@ -39,8 +46,13 @@ def find_inputs(
     found: dict[str, TextInput] = {}  # a file that is given twice is read once
     for text in given:
         for path in _find_urls(str(text)) if is_url(str(text)) else _find_paths(str(text)):
+            if outside is not None and outside.contains(path.name):
+                continue
             chosen = guess_form(Path(PurePosixPath(path.name).name)) if form is None else form
-            found.setdefault(path.name, TextInput(**vars(path), form=chosen))
+            key = path.name if is_url(path.name) else os.path.abspath(path.name)  # noqa: PTH100 (keeps links)
+            found.setdefault(key, TextInput(**vars(path), form=chosen))
+    if not found:
+        raise DataError(f"all texts are in {outside}, the folder to write; choose another folder")
     return list(found.values())
 
 
@@ -74,6 +86,10 @@ def _describe_path(path: Path) -> _File:
         raise DataError(f"there is no file {path}; check its path") from None
     except (OSError, ValueError) as error:
         raise DataError(f"cannot open {path} ({error}); check its path") from None
+    if not stat.S_ISREG(facts.st_mode):
+        raise DataError(
+            f"{path} is a pipe or a device, and a job reads its texts more than once; give a file"
+        )
     return _File(name=str(path), num_bytes=facts.st_size, version=str(facts.st_mtime_ns))
 
 

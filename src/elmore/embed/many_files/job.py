@@ -1,7 +1,7 @@
 """A job over many text files: its shards, which of them are done, and its manifest."""
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,25 +12,29 @@ from elmore.embed.embedder import Embedder, load
 from elmore.embed.job import choose_output, describe_vectors
 from elmore.embed.layer_choice import Layers
 from elmore.embed.many_files.inputs import TextInput, find_inputs
+from elmore.embed.many_files.job_file import (
+    FORMAT,
+    KIND,
+    begin,
+    check_unchanged,
+    read_plan,
+    remove_other_parts,
+)
 from elmore.embed.many_files.output_folder import LocalFolder, RemoteFolder, open_folder
-from elmore.embed.many_files.part_names import PREFIX, name_part, name_sidecar
-from elmore.embed.many_files.shard_worker import OnTokens, ShardWorker
-from elmore.embed.many_files.shards import ShardPlan, TextShard, TextSpan, plan_shards
+from elmore.embed.many_files.part_names import name_part, name_sidecar
+from elmore.embed.many_files.shard_worker import OnTokens, ShardWorker, choosing_kernel
+from elmore.embed.many_files.shards import ShardPlan, TextShard, plan_shards
 from elmore.embed.other_names import OTHER_ARGUMENTS
 from elmore.embed.pooling import Pool
 from elmore.embed.unit import Unit
 from elmore.embed.vector_file import DTYPES, FORMATS, check_vector_path
-from elmore.embed.vector_folder import JOB, MANIFEST
+from elmore.embed.vector_folder import MANIFEST
 from elmore.errors import ConfigError, DataError
-from elmore.files.owned_folder import ChangedJobError, find_changes
-from elmore.kernels.library import choosing_kernel
 from elmore.settings import check_range
 from elmore.text.excerpts import DocumentCuts
 from elmore.text.files import TextForm
 from elmore.text.inputs import read_form
 
-KIND = "elmore vectors of many files"
-FORMAT = 1
 SHARD_BYTES = 4 << 20
 
 
@@ -66,6 +70,7 @@ class FilesJob:
     bad: dict[int, str] = field(default_factory=dict)  # why, by the number of the shard
     started: float = field(default_factory=time.monotonic)
     num_before: int = 0
+    asked: set[int] = field(default_factory=set)  # the numbers of the shards of this run
 
     @property
     def shards(self) -> list[TextShard]:
@@ -98,8 +103,10 @@ class FilesJob:
         if share is not None:
             number, num_shares = share
             mine = [shard for shard in mine if shard.number % num_shares == number - 1]
-        done = self.find_done(mine)
+        # A part that lacks a text is tried again: the reason may be gone.
+        done = {number for number, facts in self.find_done(mine).items() if not facts["bad"]}
         self.num_before = len(done)
+        self.asked = {shard.number for shard in mine}
         return [shard for shard in mine if shard.number not in done]
 
     def run(self, shard: TextShard, *, on_tokens: OnTokens | None = None) -> None:
@@ -114,9 +121,12 @@ class FilesJob:
 
     def finish(self) -> FilesReport:
         """Write the manifest if every shard is done or bad; return what was done."""
+        check_unchanged(self)
         done = self.find_done()
         bad = {self.name_part(self.shards[number]): why for number, why in self.bad.items()}
         bad |= self.plan.bad_inputs
+        for number in sorted(done.keys() & self.asked):
+            bad |= done[number]["bad"]
         is_complete = all(shard.number in done or shard.number in self.bad for shard in self.shards)
         parts = [done[number] for number in sorted(done)]
         totals = {
@@ -124,6 +134,7 @@ class FilesJob:
             for name in ("num_sentences", "num_tokens", "num_bytes")
         }
         if is_complete:
+            remove_other_parts(self)
             kept = ("part", "num_sentences", "num_tokens", "num_bytes")
             self.folder.write_json(
                 MANIFEST,
@@ -134,7 +145,7 @@ class FilesJob:
                     "settings": self.worker.settings,
                     **totals,
                     "parts": [{name: part[name] for name in kept} for part in parts],
-                    "bad": bad,
+                    "bad": bad | {name: why for part in parts for name, why in part["bad"].items()},
                 },
             )
             self.folder.remove_dead_attempts()
@@ -160,6 +171,7 @@ def _describes(
             and facts["num_bytes"] == size
             and facts["input"]["sha256"] == shard.sha256
             and facts["settings"] == settings
+            and isinstance(facts["bad"], dict)
         )
     except (TypeError, LookupError):
         return False
@@ -206,7 +218,8 @@ def plan_files(
     precision = DTYPES[read_precision("dtype", dtype, VECTORS_IN_FILES)]
     check_vector_path(Path(f"part{suffix}"), dtype=precision)
     check_range("shard_bytes", shard_bytes, 1, 1 << 40)
-    inputs = find_inputs(texts, files_from=files_from, form=read_form(form))
+    folder = open_folder(out)
+    inputs = find_inputs(texts, files_from=files_from, form=read_form(form), outside=folder)
     with choosing_kernel(kernel):
         if not isinstance(embedder, Embedder):
             embedder = load(embedder)
@@ -220,7 +233,6 @@ def plan_files(
         "language": str(embedder.language),
         "shard_bytes": shard_bytes,
     }
-    folder = open_folder(out)
     needs_documents = embedder.state is StatePolicy.DOCUMENT or choice.pools_documents
     cuts = DocumentCuts.REQUIRED if needs_documents else DocumentCuts.PREFERRED
     from elmore import __version__  # noqa: PLC0415  the package itself
@@ -233,7 +245,7 @@ def plan_files(
             pickled_embedder=_pickle(embedder),
             folder=str(folder if isinstance(folder, RemoteFolder) else folder.path.absolute()),
             suffix=suffix,
-            layers=choice.find_layers(embedder.layers if layers is None else layers),
+            layers=embedder.layers if layers is None else layers,
             choice=choice,
             header=header,
             settings=settings,
@@ -243,12 +255,12 @@ def plan_files(
             elmore_version=__version__,
         ),
     )
-    job.plan = _read_plan(job, restart=restart) or plan_shards(
+    job.plan = read_plan(job, restart=restart) or plan_shards(
         inputs, shard_bytes=shard_bytes, language=embedder.language, documents=cuts
     )
     if not job.plan.shards and not job.plan.bad_inputs:
         raise DataError("the text files are empty; give files with text")
-    _begin(job)
+    begin(job)
     return job
 
 
@@ -269,89 +281,3 @@ def _check_embedder(embedder: Embedder, *, kernel: str | None) -> None:
             f"kernel is {kernel!r:.60}, but this embedder uses {embedder.kernel}; load it with "
             f"ELMORE_KERNEL={kernel}, or give the path of its model"
         )
-
-
-def _read_plan(job: FilesJob, *, restart: bool) -> ShardPlan | None:
-    """Return the plan of an earlier run over the same files; None if there is none."""
-    earlier = job.folder.read_json(JOB)
-    if not isinstance(earlier, dict) or earlier.get("kind") != KIND:
-        others = [name for name in job.folder.sizes() if not name.startswith(".")]
-        if others:
-            raise DataError(
-                f"{job.folder} contains other files, such as {others[0]!r:.60}, and no {JOB} of "
-                "elmore; choose a new or empty folder"
-            )
-        return None
-    if earlier.get("format") != FORMAT:
-        raise DataError(
-            f"{job.folder} has format {earlier.get('format')!r:.20}, this version of elmore writes "
-            f"format {FORMAT}; use another folder"
-        )
-    changes = find_changes(earlier.get("settings", {}), job.worker.settings)
-    if changes and not restart:
-        raise ChangedJobError(Path(str(job.folder)), list(changes.values()))
-    if changes or earlier.get("inputs") != _describe_inputs(job.inputs):
-        return None
-    try:
-        return (
-            ShardPlan(
-                shards=[
-                    TextShard(
-                        number=shard["number"],
-                        sha256=shard["sha256"],
-                        spans=tuple(_read_span(span) for span in shard["spans"]),
-                    )
-                    for shard in earlier["shards"]
-                ],
-                # Files that could not be read may be readable now.
-                bad_inputs={},
-            )
-            if not earlier["bad_inputs"]
-            else None
-        )
-    except (TypeError, LookupError, ValueError):
-        return None  # damaged: plan again
-
-
-def _read_span(span: Mapping[str, Any]) -> TextSpan:
-    return TextSpan(**{**span, "form": TextForm(span["form"])})
-
-
-def _describe_inputs(inputs: Sequence[TextInput]) -> list[dict[str, Any]]:
-    return [{**asdict(text), "form": str(text.form)} for text in inputs]
-
-
-def _begin(job: FilesJob) -> None:
-    """Write job.json, and delete the parts of texts and settings that are no longer asked for."""
-    job.folder.create()
-    content = {
-        "kind": KIND,
-        "format": FORMAT,
-        "elmore": job.worker.elmore_version,
-        "settings": job.worker.settings,
-        "inputs": _describe_inputs(job.inputs),
-        "shards": [
-            {
-                "number": shard.number,
-                "sha256": shard.sha256,
-                "part": job.name_part(shard),
-                "spans": [{**asdict(span), "form": str(span.form)} for span in shard.spans],
-            }
-            for shard in job.shards
-        ],
-        "bad_inputs": job.plan.bad_inputs,
-    }
-    if job.folder.read_json(JOB) != content:
-        job.folder.remove(MANIFEST)
-        job.folder.write_json(JOB, content)
-    expected = {job.name_part(shard) for shard in job.shards}
-    expected |= {name_sidecar(name) for name in expected}
-    # Sidecars first: a part without one does not count.
-    for name in sorted(_find_parts(job), key=lambda name: not name.endswith(".json")):
-        if name not in expected:
-            job.folder.remove(name)
-    job.folder.remove_dead_attempts()
-
-
-def _find_parts(job: FilesJob) -> Iterator[str]:
-    return (name for name in job.folder.sizes() if name.startswith(PREFIX))

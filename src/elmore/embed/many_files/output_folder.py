@@ -37,6 +37,10 @@ class LocalFolder:
     def __str__(self) -> str:
         return str(self.path)
 
+    def contains(self, name: str) -> bool:
+        """Return whether a file is in this folder."""
+        return not is_url(name) and Path(name).resolve().is_relative_to(self.path.resolve())
+
     def create(self) -> None:
         """Create the folder if it does not exist."""
         check_out(self.path)
@@ -99,6 +103,11 @@ class RemoteFolder:
 
     def __str__(self) -> str:
         return self.url
+
+    def contains(self, name: str) -> bool:
+        """Return whether a file is in this folder."""
+        with self._used() as (system, path):
+            return name.startswith(f"{system.unstrip_protocol(path).rstrip('/')}/")
 
     def create(self) -> None:
         """Create the folder, where that is needed."""

@@ -1,8 +1,10 @@
 """Embed one shard in whichever process: read its text, write its part, describe the part."""
 
+import os
 import pickle
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -12,12 +14,11 @@ from elmore.config import StatePolicy
 from elmore.embed.embedder import Embedder
 from elmore.embed.many_files.output_folder import open_folder
 from elmore.embed.many_files.part_names import name_part, name_sidecar
-from elmore.embed.many_files.shards import TextShard, read_shard
+from elmore.embed.many_files.shards import TextShard, find_bad_files, read_shard
 from elmore.embed.output_choice import OutputChoice, Reducer
 from elmore.embed.sentence_notes import SentenceNotes
 from elmore.embed.vector_file import SentenceVectors, VectorHeader, write_vector_file
 from elmore.errors import ConfigError, DataError, DataWarning
-from elmore.kernels.library import choosing_kernel
 from elmore.text.inputs import GivenSentence
 
 # Called with the tokens and characters of the sentences that were read since the last call.
@@ -57,16 +58,42 @@ class ShardWorker:
             return self._run(shard, on_tokens)
 
     def _run(self, shard: TextShard, on_tokens: OnTokens | None) -> dict[str, Any]:
+        counter = _Counter(on_tokens)
+        try:
+            return self._write(shard, counter, bad={})
+        except DataError as error:
+            if is_write_error(error):
+                raise
+            embedder = self._load()
+            bad = find_bad_files(
+                shard,
+                language=embedder.language,
+                max_sentence_tokens=embedder.max_sentence_tokens,
+            )
+            if not bad:
+                raise
+            if bad.keys() == {span.source for span in shard.spans}:
+                first, *others = bad.values()
+                too = " (and none of the other texts of this part can be embedded)"
+                raise DataError(first + too * bool(others)) from None
+        # Small files share a shard: a bad one must not cost the others their vectors.
+        counter.take_back()
+        return self._write(shard, counter, bad=bad)
+
+    def _write(
+        self, shard: TextShard, counter: "_Counter", *, bad: Mapping[str, str]
+    ) -> dict[str, Any]:
+        """Embed and publish a shard without its `bad` files."""
         embedder = self._load()
         folder = open_folder(self.folder)
         name = name_part(shard, settings=self.settings, suffix=self.suffix)
-        counter = _Counter(on_tokens)
         sentences = read_shard(
             shard,
             language=embedder.language,
             keeps_document_ends=(
                 embedder.state is StatePolicy.DOCUMENT or self.choice.pools_documents
             ),
+            without=bad,
         )
         entries = stream_entries(
             embedder, sentences, layers=self.layers, choice=self.choice, on_sentence=counter.count
@@ -86,6 +113,7 @@ class ShardWorker:
                 "num_bytes": shard.num_bytes,
                 "spans": [asdict(span) for span in shard.spans],
             },
+            "bad": dict(bad),
             "settings": self.settings,
             "kernel": self.header.kernel,
             "elmore": self.elmore_version,
@@ -101,7 +129,7 @@ class ShardWorker:
         try:
             self.run(shard, on_tokens=on_tokens)
         except DataError as error:
-            if isinstance(error.__cause__, OSError):
+            if is_write_error(error):
                 raise
             return str(error)
         return None
@@ -120,6 +148,27 @@ class ShardWorker:
                 )
             self._embedder = embedder
         return self._embedder
+
+
+def is_write_error(error: DataError) -> bool:
+    """Return whether an error is due to the storage and not to the text."""
+    return isinstance(error.__cause__, OSError)
+
+
+@contextmanager
+def choosing_kernel(kernel: str | None) -> Iterator[None]:
+    """Use one kernel for models that are loaded inside."""
+    before = os.environ.get("ELMORE_KERNEL")
+    if kernel is not None:
+        os.environ["ELMORE_KERNEL"] = kernel
+    try:
+        yield
+    finally:
+        if kernel is not None:
+            if before is None:
+                del os.environ["ELMORE_KERNEL"]
+            else:
+                os.environ["ELMORE_KERNEL"] = before
 
 
 def stream_entries(
@@ -150,6 +199,7 @@ class _Counter:
     def __init__(self, on_tokens: OnTokens | None) -> None:
         self.num_sentences = 0
         self.num_tokens = 0
+        self._num_characters = 0
         self._on_tokens = on_tokens
         self._new_tokens = 0
         self._new_characters = 0
@@ -158,9 +208,18 @@ class _Counter:
         self.num_sentences += 1
         self.num_tokens += len(tokens)
         self._new_tokens += len(tokens)
-        self._new_characters += len(tokens) + sum(map(len, tokens))
+        num_characters = len(tokens) + sum(map(len, tokens))
+        self._num_characters += num_characters
+        self._new_characters += num_characters
         if self._new_tokens > 2000:
             self.flush()
+
+    def take_back(self) -> None:
+        """Start over, and report that what was counted does not count."""
+        self._new_tokens -= self.num_tokens
+        self._new_characters -= self._num_characters
+        self.flush()
+        self.num_sentences = self.num_tokens = self._num_characters = 0
 
     def flush(self) -> None:
         if self._on_tokens is not None:

@@ -4,7 +4,7 @@ The same files give the same shards everywhere, so that any process can embed an
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from elmore.embed.many_files.inputs import TextInput, open_stream
@@ -130,26 +130,66 @@ def _hash(digest: "hashlib._Hash", span: TextSpan, data: bytes) -> None:
 
 
 def read_shard(
-    shard: TextShard, *, language: Language, keeps_document_ends: bool
+    shard: TextShard,
+    *,
+    language: Language,
+    keeps_document_ends: bool,
+    without: Container[str] = (),
 ) -> Iterator[NumberedSentence]:
-    """Yield the sentences of a shard; raise an error if its text has changed."""
-    texts = [_read_span(span) for span in shard.spans]
-    digest = hashlib.sha256()
-    for span, data in zip(shard.spans, texts, strict=True):
-        _hash(digest, span, data)
-    if digest.hexdigest() != shard.sha256:
-        names = ", ".join(dict.fromkeys(span.source for span in shard.spans))
-        raise DataError(
-            f"the text of {names:.200} has changed since the job was planned; rerun the command"
-        )
+    """Yield the sentences of a shard, except those of the files `without`.
+
+    Raises an error if the text has changed.
+    """
     previous: str | None = None
-    for span, data in zip(shard.spans, texts, strict=True):
+    for span, data in _read_spans(shard):
+        if span.source in without:
+            continue
         if previous not in (None, span.source) and keeps_document_ends:
             yield NumberedSentence([], 0, source=span.source)  # a file ends a document
         previous = span.source
         yield from _read_sentences(
             span, data, language=language, keeps_document_ends=keeps_document_ends
         )
+
+
+def find_bad_files(
+    shard: TextShard, *, language: Language, max_sentence_tokens: int
+) -> dict[str, str]:
+    """Return the files of a shard whose text cannot be embedded, and why."""
+    bad: dict[str, str] = {}
+    for span, data in _read_spans(shard):
+        sentences = _read_sentences(span, data, language=language, keeps_document_ends=False)
+        try:
+            reason = _find_too_long(sentences, source=span.source, limit=max_sentence_tokens)
+        except DataError as error:
+            reason = str(error)
+        if reason is not None:
+            bad.setdefault(span.source, reason)
+    return bad
+
+
+def _find_too_long(sentences: Iterable[NumberedSentence], *, source: str, limit: int) -> str | None:
+    for sentence in sentences:
+        if len(sentence.tokens) > limit:
+            return (
+                f"{source}, line {sentence.line}: a sentence has {len(sentence.tokens)} tokens, "
+                f"more than max_sentence_tokens = {limit}; split the text, or raise the limit if "
+                "memory allows"
+            )
+    return None
+
+
+def _read_spans(shard: TextShard) -> list[tuple[TextSpan, bytes]]:
+    texts = [(span, _read_span(span)) for span in shard.spans]
+    digest = hashlib.sha256()
+    for span, data in texts:
+        _hash(digest, span, data)
+    if digest.hexdigest() != shard.sha256:
+        names = ", ".join(dict.fromkeys(span.source for span in shard.spans))
+        raise DataError(
+            f"the text of {names:.200} has changed since the job was planned; rerun the command"
+        )
+    return texts
 
 
 def _read_sentences(

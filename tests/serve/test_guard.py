@@ -3,6 +3,9 @@
 import hmac
 import logging
 
+import pytest
+
+from elmore.serve.app import make_app
 from elmore.serve.settings import Limits
 from tests.serve.services import make_service, post, use
 
@@ -131,3 +134,15 @@ def test_a_refusal_has_the_form_of_its_route():
     openai, tei = use(service, talk)
     assert openai["error"]["type"] == "authentication_error"
     assert tei["error_type"] == "Unauthorized"
+
+
+def test_nothing_is_reported_to_others_even_if_the_environment_asks_for_it(monkeypatch):
+    monkeypatch.setenv("FASTAPI_OTEL_AUTO_CONFIGURE", "true")
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1")
+    app = make_app(make_service())
+    settings = getattr(app, "_telemetry", None)
+    if settings is None:
+        pytest.skip("this version of FastAPI has no telemetry")
+    switches = ("tracing", "metrics", "logs", "operation_spans", "auto_configure")
+    assert [settings[name] for name in switches] == [False] * len(switches)
+    assert not app._native_telemetry.enabled()

@@ -1,12 +1,14 @@
 """A lane computes at once when it is idle, and together what arrives while it is busy."""
 
 import asyncio
+import os
+import sys
 import threading
 from dataclasses import dataclass
 
 import pytest
 
-from elmore.serve.lanes import Lane
+from elmore.serve.lanes import Lane, lower_priority
 
 
 @dataclass(eq=False)
@@ -139,10 +141,32 @@ class _Opened:
 
 def test_starting_the_thread_early_runs_its_preparation():
     started = []
-    lane = Lane(Recorder(), batch_tokens=1, start_thread=lambda: started.append(True))
-    lane.start()
+    lane = Lane(Recorder(), batch_tokens=1, start_thread=lambda: started.append("thread"))
+    lane.start(lambda: started.append("first call"))
     lane.close()
-    assert started == [True]
+    assert started == ["thread", "first call"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="threads have no priorities of their own")
+def test_a_thread_with_a_lower_priority_passes_it_on_to_those_it_starts():
+    found = []
+
+    def read():
+        found.append(os.getpriority(os.PRIO_PROCESS, threading.get_native_id()))
+
+    def call():
+        lower_priority(2)
+        read()
+        thread = threading.Thread(target=read)
+        thread.start()
+        thread.join()
+
+    thread = threading.Thread(target=call)
+    thread.start()
+    thread.join()
+    read()
+    usual = found.pop()
+    assert found == [min(usual + 2, 19)] * 2
 
 
 @pytest.mark.parametrize("number", [1, 2, 50])

@@ -4,6 +4,7 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 from fastapi import APIRouter, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -41,6 +42,11 @@ ROUTERS = (
     status.make_router,
 )
 
+# Some versions of FastAPI report requests and errors to wherever the environment says.
+_NO_TELEMETRY: Any = dict.fromkeys(
+    ("tracing", "metrics", "logs", "operation_spans", "auto_configure"), False
+)
+
 
 def make_app(
     service: Service,
@@ -57,6 +63,7 @@ def make_app(
         docs_url=None,  # FastAPI's pages load from other hosts
         redoc_url=None,
         lifespan=_make_lifespan(service, on_start),
+        telemetry=_NO_TELEMETRY,
     )
     for make_router in routers:
         app.include_router(make_router(service))

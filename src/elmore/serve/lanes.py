@@ -79,9 +79,9 @@ class Lane:
             self._start_batch()
         return future
 
-    def start(self) -> None:
-        """Start the thread now, rather than with the first work."""
-        self._executor.submit(bool).result()
+    def start(self, first: Callable[[], object] = bool) -> None:
+        """Start the thread now, rather than with the first work, and let it make a first call."""
+        self._executor.submit(first).result()
 
     def close(self) -> None:
         """Start nothing more; what is being computed is not waited for."""
@@ -145,11 +145,10 @@ class Lane:
         )
 
 
-def lower_priority(*, num_threads: int, niceness: int = 5) -> None:
-    """Let the calling thread give way to the others, for the lane of long requests."""
-    import torch  # noqa: PLC0415  takes seconds
-
-    torch.set_num_threads(num_threads)  # of this thread
+def lower_priority(niceness: int) -> None:
+    """Let the calling thread, and those that it starts, give way to the others."""
     if sys.platform == "linux":  # where a thread has a priority of its own
         with suppress(OSError):  # nothing depends on it
-            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), niceness)
+            thread = threading.get_native_id()
+            current = os.getpriority(os.PRIO_PROCESS, thread)
+            os.setpriority(os.PRIO_PROCESS, thread, current + niceness)

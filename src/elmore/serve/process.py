@@ -1,7 +1,6 @@
 """One server process: bind, load in the background, serve, drain on SIGTERM."""
 
 import asyncio
-import gc
 import ipaddress
 import logging
 import os
@@ -16,6 +15,7 @@ import uvicorn
 
 from elmore import ElmoreError
 from elmore.serve.app import make_app
+from elmore.serve.garbage import collect_when_idle, spare_loaded_objects
 from elmore.serve.http_protocol import BoundedProtocol
 from elmore.serve.page_files import PAGE
 from elmore.serve.service import Phase, Service
@@ -95,14 +95,12 @@ def run_process(
     async def load() -> None:
         try:
             await asyncio.to_thread(service.load)
-            # Otherwise the garbage collector looks at all objects of torch and of the models again
-            # and again, and no request is answered for half a second.
-            gc.collect()
-            gc.freeze()
+            spare_loaded_objects()
             on_ready(service)
         except Exception as error:
             failures.append(error)
             server.should_exit = True
+        await collect_when_idle(lambda: service.is_idle)
 
     async def start() -> None:
         tasks.append(asyncio.create_task(load()))
@@ -122,7 +120,7 @@ def run_process(
         server.run(sockets=[listener])
     if failures:
         raise failures[0]
-    if not all(lane.is_idle for lane in service.lanes.values()):
+    if not service.is_idle:
         # The grace period is over, but a thread still computes, and Python would wait for it.
         logging.getLogger(__name__).warning("stopped before all accepted requests were finished")
         sys.stderr.flush()

@@ -31,6 +31,9 @@ logger = logging.getLogger(__name__)
 JSON = "application/json"
 # Larger bodies are parsed and tokenized in a thread, so that other requests are not held up.
 MAX_BYTES_PARSED_AT_ONCE = 4096
+# Threads that compute give way to the one that accepts and refuses requests, and long requests to
+# short ones. Otherwise, when all cores compute, a refusal waits for its turn like a computation.
+_NICENESS = {SHORT: 3, LONG: 8}
 
 _Schema = TypeVar("_Schema", bound=BaseModel)
 
@@ -102,19 +105,31 @@ class Service:
         self.index = ServedIndex(index, models)
         self.tasks = load_tasks(self.settings)
         num_threads = torch.get_num_threads()
-        lower = partial(lower_priority, num_threads=max(1, num_threads // 2))
-        self.add_lanes(models, start_long=lower)
+
+        def start_long() -> None:
+            lower_priority(_NICENESS[LONG])
+            torch.set_num_threads(max(1, num_threads // 2))  # of this thread
+
+        def warm_up() -> None:
+            for model in models:
+                model.embedder.embed("Warm up .")
+
+        self.add_lanes(
+            models, start_short=partial(lower_priority, _NICENESS[SHORT]), start_long=start_long
+        )
         self.lanes[LONG].start()
         torch.set_num_threads(num_threads)  # the long lane has changed it for later threads
-        self.lanes[SHORT].start()
-        for model in models:
-            model.embedder.embed("Warm up .")
+        self.lanes[SHORT].start(warm_up)  # also starts the threads that will help this one
         self.phase = Phase.READY
 
     def add_lanes(
-        self, models: list[ServedModel], *, start_long: Callable[[], None] | None = None
+        self,
+        models: list[ServedModel],
+        *,
+        start_short: Callable[[], None] | None = None,
+        start_long: Callable[[], None] | None = None,
     ) -> None:
-        """Serve these models."""
+        """Serve these models; the start functions are called in the threads of the lanes."""
         self.models = models
         self.lanes = {
             name: Lane(
@@ -123,7 +138,7 @@ class Service:
                 start_thread=start,
                 on_batch=partial(self._note_batch, name),
             )
-            for name, start in ((SHORT, None), (LONG, start_long))
+            for name, start in ((SHORT, start_short), (LONG, start_long))
         }
 
     def close(self) -> None:
@@ -131,6 +146,11 @@ class Service:
         self._parser.shutdown(wait=False, cancel_futures=True)
         for lane in self.lanes.values():
             lane.close()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is waiting or being computed."""
+        return all(lane.is_idle for lane in self.lanes.values())
 
     def find_model(self, name: str | None) -> ServedModel:
         """Return the model that a request asks for."""

@@ -59,6 +59,29 @@ def test_a_text_is_indexed_once(elmore_command, started, opened, tmp_path, monke
     assert started[2].tasks == ("a=b",)
 
 
+def test_a_folder_of_texts_is_indexed(elmore_command, started, opened, tmp_path, monkeypatch):
+    texts = tmp_path / "texts"
+    texts.mkdir()
+    for name in ("a.txt", "b.txt"):
+        (texts / name).write_text(f"The bank of {name} .\n")
+    monkeypatch.chdir(tmp_path)
+    assert elmore_command("explore", "texts/", "--no-browser").status == 0
+    monkeypatch.chdir(texts)
+    for _ in range(2):
+        assert elmore_command("explore", ".", "--no-browser").status == 0
+    assert [settings.index for settings in started] == ["texts.index"] * 3
+    for folder in (tmp_path, texts):
+        assert elmore.open_index(folder / "texts.index").uses("bank").total == 2
+
+
+def test_a_damaged_index_is_not_taken_for_text(elmore_command, started, tmp_path):
+    (tmp_path / "index.json").write_text("{")
+    result = elmore_command("explore", str(tmp_path))
+    assert (result.status, result.err.count("\n")) == (2, 1)
+    assert "damaged" in result.err
+    assert started == []
+
+
 def test_mistakes_are_one_sentence(elmore_command, started, tmp_path):
     result = elmore_command("explore", str(tmp_path / "no.txt"))
     assert (result.status, result.err.count("\n")) == (2, 1)

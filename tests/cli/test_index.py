@@ -48,7 +48,7 @@ def test_a_mistake_is_one_sentence(folder, elmore_command):
     result = elmore_command("index", "missing.txt", "--out", "index")
     assert result.status == 2
     assert result.err == (
-        "elmore: cannot index missing.txt: there is no such file; give text files or patterns\n"
+        "elmore: cannot index missing.txt: there is no such file; check its path\n"
     )
     assert not (folder / "index").exists()
     (folder / "index").mkdir()

@@ -194,7 +194,6 @@ def test_other_settings_are_refused_and_leave_the_index_as_it_is(folder, embedde
         ({"layers": 7}, "layer number from 0 to 2"),
         ({"form": "poem"}, "form is 'poem'; choose one of"),
         ({"text": "missing.txt"}, r"cannot index missing\.txt: there is no such file"),
-        ({"text": "."}, "it is a folder"),
         ({"text": []}, "no text was given"),
         ({"text": "empty.txt"}, r"there are no tokens in empty\.txt"),
         ({"text": 3}, "text is 3; give a path"),
@@ -209,6 +208,23 @@ def test_a_mistake_is_one_sentence_and_nothing_is_written(folder, embedder, opti
     with pytest.raises(ElmoreError, match=complaint):
         build_index(**{"text": "book.txt", "out": "index", "model": embedder, **options})
     assert sorted(folder.rglob("*")) == before
+
+
+def test_the_files_of_a_folder_are_indexed_but_not_those_of_an_index_in_it(folder, embedder):
+    (folder / "texts" / "old").mkdir(parents=True)
+    (folder / "texts" / "old" / "a.txt").write_text("A bank .\n")
+    (folder / "texts" / "b.txt").write_text("The river .\n")
+    (folder / "texts" / ".hidden").write_bytes(b"\xff")
+    for number_added in (2, 0):  # the second time, the index is one of the folder's files
+        report = build_index("texts", "texts/index", model=embedder)
+        assert report.num_added_sources == number_added
+    names = [source.name for source in open_index("texts/index").sources]
+    assert names == ["texts/b.txt", "texts/old/a.txt"]
+    with pytest.raises(DataError, match="cannot index texts/index: it is an index itself"):
+        build_index("texts/index", "other", model=embedder)
+    (folder / "nothing").mkdir()
+    with pytest.raises(DataError, match="the folder nothing has no files; check the path"):
+        build_index("nothing", "other", model=embedder)
 
 
 def test_carried_state_is_refused(folder):

@@ -18,7 +18,8 @@ def explore(
     corpus: Annotated[
         list[str] | None,
         typer.Argument(
-            help="An index made by `elmore index`, or text files, which are indexed first. "
+            help="An index made by `elmore index`, or text files or folders of them, which are "
+            "indexed first. "
             "Default: the example that comes with elmore."
         ),
     ] = None,
@@ -32,8 +33,8 @@ def explore(
     out: Annotated[
         Path | None,
         options.make_out_option(
-            "Folder for the index of text files. Default: the first file's name with .index, in "
-            "this folder."
+            "Folder for the index of text files. Default: the name of the first file or folder "
+            "with .index, in the current folder."
         ),
     ] = None,
     tokenized: options.Tokenized = False,
@@ -56,6 +57,8 @@ def explore(
 
         elmore explore book.txt
 
+        elmore explore texts/
+
         elmore explore index/ --task entities/
     """
     try:
@@ -66,12 +69,15 @@ def explore(
             raise
         raise MissingExtraError(needed_for="elmore explore", extra="explore") from None
     chosen_form = options.choose_form(form, tokenized=tokenized)
+    from elmore.explore.index_state import looks_like_index  # noqa: PLC0415  brings numpy
+
     index = corpus[0] if corpus else None
-    if corpus and not (len(corpus) == 1 and Path(corpus[0]).is_dir()):
-        from elmore.explore.index_sources import find_text_files  # noqa: PLC0415  brings numpy
+    if corpus and not (len(corpus) == 1 and looks_like_index(Path(corpus[0]))):
+        from elmore.explore.index_sources import find_text_files  # noqa: PLC0415
 
         paths = find_text_files(corpus)
-        folder = out or Path(paths[0].name.split(".")[0] + ".index")
+        first = Path(corpus[0]) if Path(corpus[0]).is_dir() else paths[0]
+        folder = out or Path(first.resolve().name.split(".")[0] + ".index")
         embedder = options.load_embedder(
             model, language=language, device=device, precision=precision
         )

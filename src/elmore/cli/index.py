@@ -18,8 +18,8 @@ def index(
     text: Annotated[
         list[str],
         typer.Argument(
-            help="Text files, possibly compressed (.gz, .xz, .bz2, .zst), or patterns such as "
-            "'texts/*.txt'."
+            help="Text files, possibly compressed (.gz, .xz, .bz2, .zst), folders of them, or "
+            "patterns such as 'texts/*.txt'."
         ),
     ],
     out: Annotated[

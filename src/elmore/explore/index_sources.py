@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from elmore.errors import DataError
-from elmore.explore.index_state import TOKENS, IndexState
+from elmore.explore.index_state import TOKENS, IndexState, is_index
 from elmore.explore.index_writer import IndexedSentence, read_words
 from elmore.files.hashing import hash_file
 from elmore.settings import read_path
@@ -16,6 +16,7 @@ from elmore.text.files import (
     LINE_FORMS,
     TextForm,
     find_files,
+    find_files_in,
     guess_form,
     read_numbered_sentences,
 )
@@ -32,16 +33,29 @@ class GivenFile:
 
 
 def find_text_files(text: str | Path | Sequence[str | Path]) -> list[Path]:
-    """Return the files of paths and patterns; raise an error for what is not a file."""
+    """Return the files of paths, patterns and folders; raise an error for what does not exist."""
     patterns = list(text) if isinstance(text, list | tuple) else [text]
-    found = find_files([str(read_path("text", pattern)) for pattern in patterns])
-    for path in found:
-        if not path.is_file():
-            reason = "it is a folder" if path.is_dir() else "there is no such file"
-            raise DataError(f"cannot index {path}: {reason}; give text files or patterns")
+    found: list[Path] = []
+    for path in find_files([str(read_path("text", pattern)) for pattern in patterns]):
+        if path.is_dir():
+            found += _find_texts_in(path)
+        elif path.is_file():
+            found.append(path)
+        else:
+            raise DataError(f"cannot index {path}: there is no such file; check its path")
     if not found:
         raise DataError("no text was given; give the path of a text file")
     return found
+
+
+def _find_texts_in(folder: Path) -> list[Path]:
+    """Return the files in a folder, without those of indexes that were built in it."""
+    if is_index(folder):
+        raise DataError(f"cannot index {folder}: it is an index itself; give the text")
+    paths = find_files_in(folder)
+    indexes = {parent for path in paths for parent in path.parents if parent != folder}
+    indexes = {parent for parent in indexes if folder in parent.parents and is_index(parent)}
+    return [path for path in paths if not indexes.intersection(path.parents)]
 
 
 def find_sources(

@@ -254,3 +254,8 @@ def check_folder(folder: Path) -> None:
 def is_index(path: Path) -> bool:
     """Return whether a folder has an index, finished or not."""
     return FOLDER.is_ours(path)
+
+
+def looks_like_index(path: Path) -> bool:
+    """Return whether a folder has or had an index, which may be damaged."""
+    return any((path / name).is_file() for name in (INDEX, PROGRESS))

@@ -219,6 +219,19 @@ def find_files(patterns: Iterable[str]) -> list[Path]:
     return paths
 
 
+def find_files_in(folder: Path) -> list[Path]:
+    """Return the files in a folder and its subfolders, sorted; hidden ones are not texts."""
+    paths = [
+        path
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+        and not any(part.startswith(".") for part in path.relative_to(folder).parts)
+    ]
+    if not paths:
+        raise DataError(f"the folder {folder} has no files; check the path")
+    return paths
+
+
 def find_name(source: Path | BinaryIO) -> str:
     """Return the name of `source` for error messages."""
     if isinstance(source, Path):

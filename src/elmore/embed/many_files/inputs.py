@@ -13,7 +13,7 @@ from elmore.embed.many_files.output_folder import LocalFolder, RemoteFolder
 from elmore.embed.many_files.urls import explaining_url_errors, find_file_system, is_url
 from elmore.errors import DataError
 from elmore.text.compressed_stream import FORMATS, open_compressed
-from elmore.text.files import TextForm, find_files, guess_form, open_text
+from elmore.text.files import TextForm, find_files, find_files_in, guess_form, open_text
 from elmore.text.vocabulary import read_entries
 
 
@@ -64,18 +64,7 @@ class _File:
 
 
 def _find_paths(text: str) -> list[_File]:
-    if Path(text).is_dir():
-        # Hidden files are those of other programs.
-        paths = [
-            path
-            for path in sorted(Path(text).rglob("*"))
-            if path.is_file()
-            and not any(part.startswith(".") for part in path.relative_to(text).parts)
-        ]
-        if not paths:
-            raise DataError(f"the folder {text} has no files; check the path")
-    else:
-        paths = find_files([text])
+    paths = find_files_in(Path(text)) if Path(text).is_dir() else find_files([text])
     return [_describe_path(path) for path in paths]
 
 

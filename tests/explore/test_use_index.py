@@ -83,6 +83,15 @@ def test_words_are_completed_most_frequent_first(index):
     assert index.words("xyz") == []
 
 
+def test_stop_words_and_punctuation_are_left_out(index):
+    found = [entry.word for entry in index.words(top=100)]
+    kept = [entry.word for entry in index.words(top=100, skip_stop_words=True)]
+    left_out = [word for word in found if word not in kept]
+    assert {"the", "."} <= set(left_out)
+    assert kept[:2] == ["bank", "river"]
+    assert [entry.word for entry in index.words(top=1, skip_stop_words=True)] == ["bank"]
+
+
 @pytest.mark.parametrize("layer", [0, 1, 2])
 @pytest.mark.parametrize("block_rows", [3, 2048])
 def test_nearest_uses_are_those_of_plain_cosines(index, monkeypatch, layer, block_rows):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from elmore.explore.stop_words import STOP_WORDS
+from elmore.explore.stop_words import is_content_word
 from elmore.explore.uses import Use
 
 # Tokens on either side of a use that count as its context.
@@ -55,11 +55,7 @@ def find_distinctive_words(
 def _find_context(use: Use) -> set[str]:
     start = max(0, use.position - MARGIN)
     near = [*use.tokens[start : use.position], *use.tokens[use.position + 1 :][:MARGIN]]
-    words = {token.casefold() for token in near}
-    # Without apostrophes: 's and 'll are stop words too.
-    return {
-        word for word in words if word.strip("'’") not in STOP_WORDS and any(map(str.isalpha, word))
-    }
+    return set(filter(is_content_word, {token.casefold() for token in near}))
 
 
 def _score(inside_with: int, inside_without: int, outside_with: int, outside_without: int) -> float:

@@ -11,6 +11,7 @@ from elmore.errors import DataError
 from elmore.explore.index_files import Arrays
 from elmore.explore.index_state import SENTENCES, TAGS, TOKENS, IndexState
 from elmore.explore.index_writer import read_words
+from elmore.explore.stop_words import is_content_word
 from elmore.explore.uses import Use, WordCount
 
 Names = str | Sequence[str] | None
@@ -31,7 +32,7 @@ class IndexedText:
         self._occurrences = arrays[state.occurrences_name]
         self._word_starts = arrays[state.word_starts_name]
 
-    def complete(self, prefix: str, *, top: int) -> list[WordCount]:
+    def complete(self, prefix: str, *, top: int, skip_stop_words: bool = False) -> list[WordCount]:
         """Return the most frequent words that start with `prefix`, ignoring case."""
         folded = _read_word(prefix, "prefix").casefold()
         counts = np.diff(self._word_starts)
@@ -41,7 +42,7 @@ class IndexedText:
                 count=int(counts[ids].sum()),
             )
             for word, ids in self._folded.items()
-            if word.startswith(folded)
+            if word.startswith(folded) and (not skip_stop_words or is_content_word(word))
         ]
         return sorted(found, key=lambda entry: (-entry.count, entry.word))[:top]
 
@@ -124,7 +125,7 @@ class IndexedText:
             is_number = isinstance(number, int | np.integer) and not isinstance(number, bool)
             if not is_number or not 0 <= number < self._state.num_tokens:
                 raise DataError(
-                    f"a use is {number!r:.60}, but the uses in {self.folder} have numbers from 0 "
+                    f"a use is {number!r:.60}, but the uses in the index have numbers from 0 "
                     f"to {self._state.num_tokens - 1:,}; take them from `uses`"
                 )
         return np.array(numbers, np.int64)

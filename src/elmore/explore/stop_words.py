@@ -20,3 +20,14 @@ _CHINESE = """
 """
 
 STOP_WORDS = frozenset([*_ENGLISH.split(), *_CHINESE.split()])
+
+
+def is_content_word(word: str) -> bool:
+    """Return whether a word says something; stop words, punctuation and numbers do not.
+
+    >>> [word for word in ("The", "bank", "'s", "robbed", "in", "1889") if is_content_word(word)]
+    ['bank', 'robbed']
+    """
+    # Without apostrophes: 's and 'll are stop words too.
+    is_stop_word = word.casefold().strip("'’") in STOP_WORDS
+    return not is_stop_word and any(map(str.isalpha, word))

@@ -150,10 +150,15 @@ class UseIndex:
         """Read all files and compare their checksums; raise an error if one is damaged."""
         check_files(self.folder, self._state)
 
-    def words(self, prefix: str = "", *, top: int = 20) -> list[WordCount]:
-        """Return the most frequent words that start with `prefix`, ignoring case."""
+    def words(
+        self, prefix: str = "", *, top: int = 20, skip_stop_words: bool = False
+    ) -> list[WordCount]:
+        """Return the most frequent words that start with `prefix`, ignoring case.
+
+        `skip_stop_words` leaves out stop words, punctuation and numbers.
+        """
         check_range("top", top, 0, MAX_COUNT)
-        return self._text.complete(prefix, top=top)
+        return self._text.complete(prefix, top=top, skip_stop_words=skip_stop_words)
 
     def uses(
         self,
@@ -370,7 +375,7 @@ class UseIndex:
         is_number = isinstance(layer, int | np.integer) and not isinstance(layer, bool)
         if not is_number or layer not in self.layers:
             raise ConfigError(
-                f"layer is {layer!r:.60}, but {self.folder} has the layers "
+                f"layer is {layer!r:.60}, but the index has the layers "
                 f"{', '.join(map(str, self.layers))}; choose one of them"
             )
         return int(layer)

@@ -43,7 +43,7 @@ class VectorRows:
         if (rows < 0).any():
             word = self._text.words[int(words[(rows < 0).argmax()])]
             raise DataError(
-                f"{self._folder} has no vectors of {word!r:.60}; it is an index of the words "
+                f"the index has no vectors of {word!r:.60}; it is an index of the words "
                 f"{', '.join(self._chosen):.200}"
             )
         return rows

@@ -24,6 +24,9 @@ class WordsQuery(_Query):
 
     prefix: Word = Field(default="", description="The beginning of the words; case is ignored.")
     top: int = Field(default=20, ge=1, le=1000, description="The number of words.")
+    skip_stop_words: bool = Field(
+        default=False, description="Leave out stop words, punctuation and numbers."
+    )
 
 
 class UsesQuery(_Query):

@@ -42,9 +42,12 @@ class ServedIndex:
             "map_methods": ["pca", "tsne"] if find_spec("openTSNE") else ["pca"],
         }
 
-    def words(self, prefix: str, *, top: int) -> list[dict[str, Any]]:
+    def words(
+        self, prefix: str, *, top: int, skip_stop_words: bool = False
+    ) -> list[dict[str, Any]]:
         """Return the most frequent words with this prefix; only words that have vectors."""
-        found = self.index.words(prefix, top=top if not self.index.indexed_words else 1 << 40)
+        most = top if not self.index.indexed_words else 1 << 40
+        found = self.index.words(prefix, top=most, skip_stop_words=skip_stop_words)
         chosen = set(self.index.indexed_words)
         kept = [entry for entry in found if not chosen or entry.word.casefold() in chosen]
         return [asdict(entry) for entry in kept[:top]]

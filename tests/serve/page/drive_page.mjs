@@ -135,6 +135,16 @@ async function uses() {
   await settle(page);
   found.backWord = await box.inputValue();
 
+  // The example has the sentences of all words, but the vectors of ten.
+  await page.goto(`${url}/#/uses?word=river`);
+  await rows(page).first().waitFor();
+  found.noVectors = {
+    note: await page.locator(".note").innerText(),
+    rows: await rows(page).count(),
+    maps: await page.locator(".map").count(),
+    skeletons: await page.locator("[role=status]").count(),
+  };
+
   await box.fill("xyzzy");
   await page.keyboard.press("Enter");
   await page.locator(".empty").waitFor();
@@ -290,6 +300,12 @@ async function states() {
   found.noHead = await page.locator(".note").innerText();
   await page.goto(`${url}/#/nearest`);
   found.noModel = await page.locator(".note").first().innerText();
+  await page.route("**/info", (route) => route.fulfill({ json: { ...info, index: { ...info.index, indexed_words: [] } } }));
+  await page.goto(`${url}/#/uses`);
+  await page.reload();
+  await page.locator(".offered a").first().waitFor();
+  found.frequent = await texts(page.locator(".offered a"));
+  await page.goto(`${url}/#/nearest`);
   let keys = [];
   await page.route("**/info", (route) => {
     keys.push(route.request().headers()["authorization"] ?? "");
@@ -374,8 +390,39 @@ async function runAxe(page, name) {
   seen.axe.push(...found.violations.map((each) => `${name}: ${each.id}: ${each.nodes[0].target} ${each.nodes[0].failureSummary}`));
 }
 
+const LONG = "x".repeat(300);
+const HEBREW = encodeURIComponent("הנהר זרם לאט");
+
+/** Texts that are read from right to left. */
+async function directions() {
+  const found = {};
+  for (const [name, hash, tokens] of [
+    ["nearest", `#/nearest?use=t1:${HEBREW}`, "[aria-label='Words of the sentence']"],
+    ["surprise", `#/surprise?text=${HEBREW}`, ".scored .tokens"],
+  ]) {
+    const page = await openPage(hash);
+    await page.locator(tokens).waitFor();
+    const buttons = page.locator(tokens).getByRole("button");
+    const [first, second] = [await buttons.nth(0).boundingBox(), await buttons.nth(1).boundingBox()];
+    found[name] = first.x - second.x;
+    await page.context().close();
+  }
+  return found;
+}
+
 async function check() {
-  const views = ["#/uses?word=bank", "#/nearest", "#/sentence", "#/surprise?gap=3", "#/task?text=a+bad+cab", "#/uses?word=xyzzy"];
+  const views = [
+    "#/uses?word=bank",
+    "#/nearest",
+    "#/sentence",
+    "#/surprise?gap=3",
+    "#/task?text=a+bad+cab",
+    "#/uses?word=xyzzy",
+    `#/uses?word=${LONG}`,
+    `#/nearest?use=t1:The+${LONG}+bank`,
+    `#/sentence?text=The+${LONG}+bank`,
+    `#/surprise?text=The+${LONG}+bank`,
+  ];
   for (const [name, options] of [
     ["light", {}],
     ["dark", { colorScheme: "dark" }],
@@ -401,6 +448,7 @@ try {
   seen.task = await task();
   seen.states = await states();
   seen.kinds = await kinds();
+  seen.directions = await directions();
   await check();
   console.log(JSON.stringify({ ...seen, requests: [...seen.requests] }));
 } finally {

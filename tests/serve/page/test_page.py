@@ -71,7 +71,7 @@ def test_no_request_leaves_the_host_and_nothing_fails(seen):
 
 def test_axe_finds_no_violation_in_light_dark_and_on_a_phone(seen):
     assert seen["axe"] == []
-    assert len(seen["overflow"]) == 18
+    assert len(seen["overflow"]) == 30
     assert {name: width for name, width in seen["overflow"].items() if width > 0} == {}
 
 
@@ -156,6 +156,23 @@ def test_uses_are_exported_with_their_points(seen, index):
 
 def test_an_unknown_word_is_answered_kindly(seen):
     assert "“xyzzy” does not occur" in seen["uses"]["empty"]
+
+
+def test_a_word_without_vectors_has_a_list_and_no_map(seen, index):
+    shown = seen["uses"]["noVectors"]
+    assert "vectors of the words above only" in shown["note"]
+    assert (shown["rows"], shown["maps"]) == (index.uses("river").total, 0)
+    assert shown["skeletons"] == 0
+
+
+def test_an_index_of_all_words_offers_some_to_begin_with(seen, index):
+    # The page was told that all words have vectors; the server knows better and offers ten.
+    assert sorted(map(str.casefold, seen["states"]["frequent"])) == sorted(index.indexed_words)
+
+
+def test_texts_are_laid_out_in_their_direction(seen):
+    assert all(distance > 0 for distance in seen["directions"].values())
+    assert set(seen["directions"]) == {"nearest", "surprise"}
 
 
 def test_the_nearest_uses_are_those_of_the_index(seen, index):

@@ -28,6 +28,26 @@ def test_words_are_completed(service):
     assert answer == {"words": [{"word": "bank", "count": 7}, {"word": "bear", "count": 2}]}
 
 
+def test_stop_words_are_left_out(service):
+    params = {"top": 2, "skip_stop_words": True}
+    answer = get("/words", service=service, params=params).json()
+    assert [entry["word"] for entry in answer["words"]] == ["bank", "bear"]
+
+
+def test_a_refusal_does_not_name_folders_of_the_server():
+    async def talk(client):
+        return [
+            await client.get("/map", params={"word": "river", "layer": 1}),
+            await client.get("/map", params={"word": "bank", "layer": 9}),
+            await client.post("/compare", json={"use": 0, "other": 10**9}),
+        ]
+
+    for refused in use(make_service(), talk):
+        assert refused.status_code == 422
+        assert "index" in refused.json()["error"]
+        assert "/" not in refused.json()["error"]
+
+
 def test_only_words_with_vectors_are_offered():
     found = get("/words", params={"top": 50}).json()["words"]
     example = elmore.open_index()

@@ -20,6 +20,18 @@ export function shortSource(source: string): string {
   return source.replace(/^.*[/\\]/, "").replace(/\.(txt|conllu)(\.\w+)?$/, "");
 }
 
+/** A word for a sentence of the page; some tokens are very long. */
+export function shorten(word: string): string {
+  const characters = [...word];
+  return characters.length > 30 ? `${characters.slice(0, 29).join("")}…` : word;
+}
+
+/** The direction in which a text is read: that of its first letter. */
+export function directionOf(text: string): "ltr" | "rtl" {
+  const letter = /\p{L}/u.exec(text)?.[0] ?? "";
+  return /[\p{Script=Arabic}\p{Script=Hebrew}\p{Script=Syriac}\p{Script=Thaana}\p{Script=Nko}]/u.test(letter) ? "rtl" : "ltr";
+}
+
 export function percent(share: number): string {
   const value = 100 * share;
   return value >= 99.95 || value === 0 || value >= 10 ? `${value.toFixed(0)} %` : `${value.toFixed(1)} %`;

@@ -34,9 +34,12 @@ def make_router(service: Service) -> APIRouter:
     async def words(request: Request, query: Annotated[WordsQuery, Query()]) -> Response:
         """Return the most frequent words of the index that start with a prefix."""
         index = service.require_index()
-        plan = plan_json(
-            service, lambda: {"words": index.words(query.prefix, top=query.top)}, cost=_PER_LIST
-        )
+
+        def call() -> dict[str, object]:
+            words = index.words(query.prefix, top=query.top, skip_stop_words=query.skip_stop_words)
+            return {"words": words}
+
+        plan = plan_json(service, call, cost=_PER_LIST)
         return await service.answer_query(request, plan)
 
     @router.get("/uses", **describe_query(UsesAnswer))

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from elmore.embed import chunks
 from elmore.embed.chunks import ChunkFolder, digest_tokens
 from elmore.embed.vector_file import SentenceVectors, VectorHeader, read_vectors, write_vector_file
 from elmore.errors import DataError
@@ -250,14 +251,14 @@ def test_damage_after_opening_is_one_sentence_with_the_remedy(tmp_path):
 
 
 def test_a_failed_add_changes_nothing(tmp_path, monkeypatch):
-    def fill_disk(file, **arrays):
+    def fill_disk(file, arrays):
         file.write(b"half a chunk")
         raise OSError(28, "No space left on device")
 
     with ChunkFolder(tmp_path / "out.partial", job=JOB) as folder:
         folder.add(make_sentences(0, 3))
         with monkeypatch.context() as patch:
-            patch.setattr(np, "savez", fill_disk)
+            patch.setattr(chunks, "_write_joined", fill_disk)
             with pytest.raises(DataError, match="the disk or your quota is full"):
                 folder.add(make_sentences(3, 6))
         assert_holds(folder, make_sentences(0, 3))

@@ -205,13 +205,31 @@ def _write_chunk(
     assert len({array.dtype for array in arrays}) == 1, "joining would change the bits"
     lines = "".join(f"{join_escaped(sentence.tokens)}\n" for sentence in sentences)
     members: dict[str, Any] = {
-        "summary": np.array(json.dumps(summary)),
-        "lines": np.frombuffer(lines.encode(), np.uint8),
-        "vectors": np.concatenate(arrays, axis=-2),
+        "summary": [np.array(json.dumps(summary))],
+        "lines": [np.frombuffer(lines.encode(), np.uint8)],
+        "vectors": arrays,
         # Numbered, because a name may hold what a member of an archive may not.
-        **{f"state_{number}": array for number, array in enumerate(state.values())},
+        **{f"state_{number}": [array] for number, array in enumerate(state.values())},
     }
-    np.savez(file, **members)
+    # What numpy's savez writes, without joining the arrays in memory first.
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, parts in members.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                _write_joined(member, parts)
+
+
+def _write_joined(file: Any, arrays: Sequence[NDArray[Any]]) -> None:
+    """Write arrays in numpy's format, joined along the last axis but one."""
+    first = arrays[0]
+    shape = list(first.shape)
+    if len(arrays) > 1:
+        shape[-2] = sum(array.shape[-2] for array in arrays)
+    header = np.lib.format.header_data_from_array_1_0(first[:0] if first.ndim else first)
+    header |= {"shape": tuple(shape), "fortran_order": False}
+    np.lib.format.write_array_header_1_0(file, header)
+    for index in np.ndindex(*shape[:-2]):
+        for array in arrays:
+            file.write(np.ascontiguousarray(array[index]).reshape(-1).view(np.uint8).data)
 
 
 def _member_names(*, num_states: int) -> set[str]:

@@ -14,6 +14,7 @@ from elmore.weights.hdf5_arrays import FloatArray, Shape
 GATE_ORDER = [0, 2, 1, 3]
 FORGET_GATE = 2
 DIRECTIONS = ("forward_lm", "backward_lm")
+COLUMNS_AT_ONCE = 64
 CHARACTERS = "token_encoder.characters"
 WORD_TABLE = "token_encoder.words.weight"
 PROJECTION = "token_encoder.projection"
@@ -86,7 +87,7 @@ def to_tensors(
     for direction, name in enumerate(DIRECTIONS):
         for layer in range(config.lstm.num_layers):
             cell = name_cell(direction, layer, is_single=is_single)
-            both = torch.from_numpy(arrays[f"{cell}/W_0"])
+            both = arrays[f"{cell}/W_0"]
             weights[f"{name}.{layer}.input_weight"] = _transpose_gates(both[:output_dim])
             weights[f"{name}.{layer}.state_weight"] = _transpose_gates(both[output_dim:])
             weights[f"{name}.{layer}.bias"] = _to_tensor(_swap_gates(arrays[f"{cell}/B"]))
@@ -140,13 +141,19 @@ def _to_tensor(weight: FloatArray) -> Tensor:
     return torch.from_numpy(weight).contiguous()
 
 
-def _transpose_gates(weight: Tensor) -> Tensor:
+def _transpose_gates(weight: FloatArray) -> Tensor:
     """Reorder the four blocks of columns of (I, 4C), and transpose: (4C, I)."""
-    blocks = weight.chunk(4, dim=1)
-    transposed = weight.new_empty(weight.shape[::-1])
-    for gate, block in zip(GATE_ORDER, transposed.chunk(4), strict=True):
-        block.copy_(blocks[gate].t())
-    return transposed
+    transposed = np.empty(weight.shape[::-1], weight.dtype)
+    num_cells = len(transposed) // 4
+    for gate, block in zip(GATE_ORDER, np.split(transposed, 4), strict=True):
+        for first in range(0, num_cells, COLUMNS_AT_ONCE):
+            start = gate * num_cells + first
+            end = min(start + COLUMNS_AT_ONCE, (gate + 1) * num_cells)
+            # Copied first: in the file's array, rows are so far apart that their numbers evict each
+            # other from the cache.
+            part = np.ascontiguousarray(weight[:, start:end])
+            block[first : first + COLUMNS_AT_ONCE] = part.T
+    return torch.from_numpy(transposed)
 
 
 def _swap_gates(weight: FloatArray) -> FloatArray:

@@ -30,7 +30,7 @@ def test_the_options_are_restored_even_after_an_error(monkeypatch: pytest.Monkey
 
     with pytest.raises(KeyboardInterrupt):
         fail()
-    assert library.calls[2:] == [(-3, 131072), (-1, 131072), (0,)]
+    assert library.calls[2:] == [(-1, 64 << 20), (-3, 32 << 20), (0,)]
 
 
 def test_nothing_happens_without_glibc(monkeypatch: pytest.MonkeyPatch) -> None:

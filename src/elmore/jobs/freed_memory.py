@@ -13,8 +13,9 @@ from contextlib import contextmanager
 # Options of glibc's mallopt.
 TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3
 LARGEST = 2**31 - 1
-# What glibc starts with, in bytes.
-DEFAULT_THRESHOLD = 128 * 1024
+# What glibc raises them to by itself in a program that frees large blocks. It stops doing so once
+# an option is set. With its initial values, every array of 128 kB would go back to the system.
+USUAL = {TRIM_THRESHOLD: 64 << 20, MMAP_THRESHOLD: 32 << 20}
 
 
 @contextmanager
@@ -29,8 +30,8 @@ def keeping_freed_memory() -> Iterator[None]:
     try:
         yield
     finally:
-        for option in (MMAP_THRESHOLD, TRIM_THRESHOLD):
-            library.mallopt(option, DEFAULT_THRESHOLD)
+        for option, threshold in USUAL.items():
+            library.mallopt(option, threshold)
         library.malloc_trim(0)
 
 

@@ -11,6 +11,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 
+from elmore.kernels import products
 from elmore.model.bilm import BiLM, BiLMOutput
 from elmore.model.packed_bilm import freeze
 from elmore.model.state import BiLMState
@@ -82,6 +83,14 @@ SIZES = {
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SIZES)
 def test_no_size_is_too_small_or_too_large(variant, name):
+    assert_right(SIZES[name])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SIZES)
+def test_the_kernels_own_products_give_these_gradients_too(variant, name, monkeypatch):
+    """With AVX-512, they compute the gradients of large layers."""
+    monkeypatch.setattr(products, "MIN_PRODUCTS", 0)
     assert_right(SIZES[name])
 
 

@@ -38,10 +38,15 @@ def multiply_packed(
     return multiply_rows(kernel, packed, x, weight.new_zeros(len(weight)) if bias is None else bias)
 
 
+def find_kernel_to_multiply(x: Tensor, y: Tensor) -> Kernel | None:
+    """Return the kernel that `multiply` uses for (N, I) times (I, O), or None for torch."""
+    return None if len(x) * y.numel() < MIN_PRODUCTS else find_product_kernel([x, y])
+
+
 def multiply(x: Tensor, y: Tensor) -> Tensor:
     """Return `x @ y` without gradients: (N, I) times (I, O)."""
-    kernel = find_product_kernel([x, y])
-    if kernel is None or len(x) * y.numel() < MIN_PRODUCTS:
+    kernel = find_kernel_to_multiply(x, y)
+    if kernel is None:
         return x @ y
     with borrow() as take:
         # The kernel reads whole rows of one factor. A transposed one would have to be copied, so

@@ -7,7 +7,7 @@ because autograd runs the functions of a CPU graph one after another.
 Shapes: N packed tokens, B sentences, D input, C cells, P output.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -20,7 +20,7 @@ from elmore.config import Precision
 from elmore.kernels import interface
 from elmore.kernels.library import Kernel
 from elmore.kernels.packed import PackedMatrix, check, check_floats
-from elmore.kernels.products import multiply
+from elmore.kernels.products import find_kernel_to_multiply, multiply
 from elmore.kernels.reading import LayerWeights, PackedLayer
 from elmore.kernels.scratch import Take, borrow
 from elmore.kernels.threads import run_together
@@ -250,7 +250,25 @@ class _Direction:
             lambda: gates.sum(dim=0),
             lambda: multiply(self.narrow_gradient.t(), self.shown),
         ]
+        if all(is_needed[3:6]) and find_kernel_to_multiply(gates.t(), self.inputs) is not None:
+            makers[3:6] = [partial(next, self._weight_gradients())] * 3
         return [make() if needed else None for make, needed in zip(makers, is_needed, strict=True)]
+
+    def _weight_gradients(self) -> Iterator[Tensor]:
+        """Yield the gradients of the input weight, the state weight and the bias.
+
+        They are one product, so that the gradient of the gates, the largest factor, is packed once.
+        """
+        parts = [
+            self.inputs.t(),
+            self._outputs_before().t(),
+            self.inputs.new_ones(1, self.num_tokens),
+        ]
+        found = multiply(torch.cat(parts), self.gate_gradient)
+        of_inputs, of_states, of_bias = found.split([len(part) for part in parts])
+        yield of_inputs.t().contiguous()
+        yield of_states.t().contiguous()
+        yield of_bias[0].clone()  # a view would keep the whole product in memory
 
     def _outputs_before(self) -> Tensor:
         """Return the (N, P) hidden states before each step: each sentence's previous outputs."""

@@ -92,6 +92,14 @@ def test_a_typo_in_a_label_is_found(tmp_path):
     assert finding.endswith("(first in the text 'it is fine')")
 
 
+def test_a_typo_in_a_short_label_is_found_where_there_are_few_labels(tmp_path):
+    train = make_choices(120, ["pos", "neg"]) + "it is fine\tposs\n"
+    (finding,) = find(tmp_path, "texts", train)
+    assert "'poss' occurs 1 time in training, and 'pos' 60 times" in finding
+    many = make_choices(1200, ["obj", *(f"label{letter}" for letter in "abcdefghijk")])
+    assert find(tmp_path, "texts", many + "it is fine\tiobj\n") == []
+
+
 def test_a_rare_label_is_a_typo_only_beside_many_of_a_similar_one(tmp_path):
     rows = [f"text {n} here\t{'negative' if n % 2 else 'sports'}\n" for n in range(400)]
     few = [f"another {n}\tpositive\n" for n in range(MIN_MEANT_PER_TYPO - 1)]

@@ -15,7 +15,8 @@ from elmore.wording import count
 MAX_TYPO_COUNT, MIN_MEANT_PER_TYPO = 2, 50
 # A label of dev or test that training lacks is suspect enough to look for a less frequent one.
 MIN_MEANT_IN_TRAINING = 10
-MIN_WORD_CHARS = 6  # below, one letter more or less makes another label (obj, iobj)
+MIN_WORD_CHARS = 6  # below, one letter more or less makes another label (obj, iobj) ...
+MIN_CHARS_OF_FEW, MAX_FEW_LABELS = 3, 10  # ... unless there are few labels (pos, neg)
 MIN_CASED_CHARS = 2  # one letter in both cases may be two labels
 # Labels of dev that training does not have can never be predicted; a few are normal.
 MAX_UNKNOWN_SHARE, MIN_LABELS_JUDGED = 0.5, 20
@@ -52,6 +53,8 @@ def find_meant(label: str, number: int, known: Counter[str]) -> str | None:
     `known` counts the training labels; a label that is not among them is of another part.
     """
     is_known = label in known
+    # The typo itself is one of the known labels.
+    min_chars = MIN_CHARS_OF_FEW if len(known) - is_known <= MAX_FEW_LABELS else MIN_WORD_CHARS
     for meant, num_meant in known.most_common():
         if is_same_but_for_case(label, meant):
             # Of two spellings in training, only the rarer is reported.
@@ -59,9 +62,9 @@ def find_meant(label: str, number: int, known: Counter[str]) -> str | None:
                 return meant
         elif is_known:
             is_rare = number <= MAX_TYPO_COUNT and num_meant >= MIN_MEANT_PER_TYPO * number
-            if is_rare and is_slip(label, meant):
+            if is_rare and is_slip(label, meant, min_chars=min_chars):
                 return meant
-        elif num_meant >= MIN_MEANT_IN_TRAINING and is_slip(label, meant):
+        elif num_meant >= MIN_MEANT_IN_TRAINING and is_slip(label, meant, min_chars=min_chars):
             return meant
     return None
 
@@ -76,15 +79,18 @@ def is_same_but_for_case(label: str, other: str) -> bool:
     return is_same and len(label) >= MIN_CASED_CHARS
 
 
-def is_slip(label: str, meant: str) -> bool:
+def is_slip(label: str, meant: str, *, min_chars: int = MIN_WORD_CHARS) -> bool:
     """Return whether a label is probably a typo of another.
 
-    That is: another case, two letters swapped, or, in words, one letter added, dropped or replaced.
+    That is: another case, two letters swapped, or, in words of at least `min_chars` letters, one
+    letter added, dropped or replaced.
 
     >>> is_slip("PRE", "PER"), is_slip("postive", "positive"), is_slip("Per", "PER")
     (True, True, True)
     >>> is_slip("NFP", "NNP"), is_slip("ARG5", "ARG4"), is_slip("PER.NOM", "PER.NAM")
     (False, False, False)
+    >>> is_slip("poss", "pos"), is_slip("poss", "pos", min_chars=3)
+    (False, True)
     """
     if label.casefold() == meant.casefold():
         return True
@@ -98,7 +104,7 @@ def is_slip(label: str, meant: str) -> bool:
         if swapped == meant:
             return True
     are_words = _LETTERS.fullmatch(label) and _LETTERS.fullmatch(meant)
-    if not are_words or min(len(label), len(meant)) < MIN_WORD_CHARS:
+    if not are_words or min(len(label), len(meant)) < min_chars:
         return False
     rest, meant_rest = label[index:], meant[index:]
     return rest[1:] == meant_rest or rest == meant_rest[1:] or (rest[1:] == meant_rest[1:] != "")

@@ -101,6 +101,7 @@ def test_other_input_is_one_clear_sentence(embedder, method, sentences, complain
         ("show_progress_bar", "use progress=True"),
         ("convert_to_tensor", 'use output="torch"'),
         ("device", r"use to\(device\)"),
+        ("max_seq_length", "give max_sentence_tokens to elmore.load"),
         ("layer", "did you mean 'layers'"),
         ("nonsense", "it has: sentences, layers, tokenized"),
     ],
@@ -199,6 +200,7 @@ def test_a_file_is_embedded_with_a_progress_bar(embedder, tmp_path, capsys):
         ("half", 'precision="bf16"'),
         ("dim", "use vector_dim"),
         ("get_sentence_embedding_dimension", "use vector_dim"),
+        ("similarity", 'pool="similarity"'),
         ("other", ""),
     ],
 )

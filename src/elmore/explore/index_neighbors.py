@@ -50,8 +50,8 @@ def collect_indexed_contexts(
     refuse_several_layers(choice)
     if choice.mix is not None and choice.mix.normalizes:
         raise ConfigError(
-            "this mix normalizes layers over whole sentences, which an index cannot; give one "
-            "without normalization, or the text instead of the index"
+            "this mix normalizes layers over whole sentences, which is impossible with an index; "
+            "give a mix without normalization, or the text instead of the index"
         )
     uses = index.uses(word, limit=None).uses[:MAX_CONTEXTS]
     contexts = [

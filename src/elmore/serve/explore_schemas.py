@@ -39,7 +39,10 @@ class UsesQuery(_Query):
         default=(), description="Keep only uses with these parts of speech."
     )
     limit: int = Field(
-        default=500, ge=1, le=2000, description="Of more uses, an evenly spread sample is taken."
+        default=500,
+        ge=1,
+        le=2000,
+        description="The most uses to return; if there are more, an evenly spread sample.",
     )
 
 
@@ -139,11 +142,11 @@ class FoundUse(BaseModel):
     number: int
     word: str = Field(description="As it is spelled here.")
     sentence: int
-    position: int = Field(description="Of the token in the sentence, from 0.")
+    position: int = Field(description="The position of the token in its sentence, from 0.")
     tokens: list[str]
     source: str = Field(description="The name of the text file.")
     document: int
-    line: int = Field(description="Of the text file, from 1: where the sentence starts.")
+    line: int = Field(description="The line of the text file that the sentence starts on, from 1.")
     tag: str | None = Field(description="The part of speech, if the text has them.")
 
 
@@ -152,7 +155,9 @@ class UsesAnswer(BaseModel):
 
     word: str
     total: int
-    is_sample: bool = Field(description="Whether there are more than `limit`.")
+    is_sample: bool = Field(
+        description="Whether `uses` is a sample, because there are more than `limit`."
+    )
     spellings: dict[str, int] = Field(description="How often each occurs in the index.")
     uses: list[FoundUse]
 

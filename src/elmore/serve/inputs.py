@@ -78,8 +78,8 @@ def check_cost(num_tokens: int, *, field: str, max_tokens: int) -> None:
     if num_tokens > max_tokens:
         raise RequestError(
             413,
-            f"{field} counts {num_tokens} tokens or more, beyond the server's --max-request-tokens "
-            f"{max_tokens}; split the request",
+            f"{field} has at least {num_tokens} tokens, more than the server's "
+            f"--max-request-tokens {max_tokens}; split the request",
             field=field,
         )
 

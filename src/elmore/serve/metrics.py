@@ -60,7 +60,9 @@ class Metrics:
             multiprocess_mode="livesum",
         )
         self._disconnects = Counter(
-            "elmore_disconnects", "Clients that left before the answer.", registry=self._registry
+            "elmore_disconnects",
+            "Clients that disconnected before the answer.",
+            registry=self._registry,
         )
 
     def count_request(self, *, route: str, status: int, seconds: float) -> None:

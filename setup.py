@@ -14,7 +14,7 @@ from setuptools.command.build_ext import build_ext
 NATIVE = Path("src/elmore/kernels/native")
 
 # One library per kind of CPU, all from one source; kernels/library.py chooses at run time.
-AVX2 = ["-mavx2", "-mfma"]
+AVX2 = ["-mavx2", "-mfma", "-mf16c"]
 AVX512 = [*AVX2, "-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl"]
 VARIANTS = {
     "avx2": AVX2,

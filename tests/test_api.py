@@ -9,9 +9,10 @@ import pytest
 import torch
 
 import elmore
-from elmore.api import _find_model, _to_changes
 from elmore.corpus.settings import PrepareSettings
+from elmore.embed.given_model import find_given_model
 from elmore.errors import ConfigError, DataError, ElmoreError, ModelError
+from elmore.settings import write_changes
 from tests.golden.results import DATA, SMALL_MODEL, TEXT, TRAINED_MODEL
 from tests.tiny import model as make_model
 
@@ -235,8 +236,8 @@ def test_an_embedder_is_the_model_of_a_task(tmp_path):
 def test_an_embedder_of_the_shipped_model_has_no_path_in_a_task():
     """A path inside one installation would be wrong in another."""
     shipped = elmore.load()
-    assert _find_model(shipped) is None
-    assert _find_model(shipped, none_is_shipped=False) == str(TRAINED_MODEL)
+    assert find_given_model(shipped) is None
+    assert find_given_model(shipped, none_is_shipped=False) == str(TRAINED_MODEL)
 
 
 @pytest.mark.slow
@@ -358,7 +359,7 @@ def test_patterns_of_texts_are_expanded(tmp_path, monkeypatch):
 
 def test_changes_may_be_nested():
     nested = {"training": {"rows": 64, "weights": {"a": 2}}, "model.lstm": {"num_layers": 1}}
-    assert _to_changes(nested) == [
+    assert write_changes(nested) == [
         "training.rows=64",
         "training.weights.a=2",
         "model.lstm.num_layers=1",
@@ -426,8 +427,8 @@ def test_an_embedder_writes_a_file_of_some_layers(tmp_path):
 FUNCTIONS = [name for name in elmore.__all__ if inspect.isfunction(getattr(elmore, name))]
 
 
-# The leaf package `cluster` uses only the public API, so it cannot explain calls in this way.
-@pytest.mark.parametrize("name", sorted({*FUNCTIONS} - {"replace_file", "embed_files"}))
+# All but the two that are for packages which extend elmore.
+@pytest.mark.parametrize("name", sorted({*FUNCTIONS} - {"replace_file", "explain_calls"}))
 def test_every_function_says_how_it_is_called(name):
     with pytest.raises(ConfigError, match=f"^{name} has no argument 'batchsize'; "):
         getattr(elmore, name)(batchsize=3)

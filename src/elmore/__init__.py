@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         pretrain,
         tokenize,
     )
+    from elmore.arguments import explain_calls
     from elmore.cluster.embed_files import embed_files
     from elmore.corpus.corpus import open_corpus
     from elmore.embed.arrow_embedder import ArrowEmbedder
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from elmore.explore.build_index import build_index
     from elmore.explore.token_similarity import token_similarity
     from elmore.explore.use_index import UseIndex, open_index
+    from elmore.extras import require_extra
     from elmore.files.atomic import replace_file
     from elmore.lm.language_model import LanguageModel
     from elmore.model.scalar_mix import ScalarMix
@@ -66,6 +68,7 @@ __all__ = [
     "embed_files",
     "embed_to_file",
     "evaluate",
+    "explain_calls",
     "export_words",
     "finetune",
     "fit",
@@ -82,6 +85,7 @@ __all__ = [
     "pretrain",
     "read_vectors",
     "replace_file",
+    "require_extra",
     "token_similarity",
     "tokenize",
     "word_vectors",
@@ -105,6 +109,7 @@ _HOMES = {
     "embed_files": "elmore.cluster.embed_files",
     "embed_to_file": "elmore.embed.job",
     "evaluate": "elmore.api",
+    "explain_calls": "elmore.arguments",
     "export_words": "elmore.embed.word_export",
     "finetune": "elmore.api",
     "fit": "elmore.api",
@@ -121,6 +126,7 @@ _HOMES = {
     "pretrain": "elmore.api",
     "read_vectors": "elmore.embed.vector_file",
     "replace_file": "elmore.files.atomic",
+    "require_extra": "elmore.extras",
     "token_similarity": "elmore.explore.token_similarity",
     "tokenize": "elmore.api",
     "word_vectors": "elmore.embed.word_export",

@@ -1,22 +1,20 @@
 """The commands as Python functions, with the same defaults, for notebooks and programs."""
 
-import json
-import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from elmore.arguments import explain_calls
 from elmore.config import StatePolicy
-from elmore.errors import ConfigError, DataError, warn_caller
+from elmore.errors import DataError
 from elmore.settings import (
-    apply_change,
     check_fields,
     check_range,
     find_config,
     read_choice,
+    read_given_settings,
     read_path,
+    write_changes,
 )
 from elmore.text.language import Language
 from elmore.text.tokens import parse_sentence
@@ -28,9 +26,9 @@ if TYPE_CHECKING:
     from elmore.embed.layer_choice import Layers
     from elmore.explore.neighbors import Neighbor
     from elmore.explore.use_index import UseIndex
+    from elmore.lm.evaluated_text import Documents
     from elmore.lm.finetune import FinetuneReport
     from elmore.lm.finish import RunReport
-    from elmore.lm.language_model import LanguageModel
     from elmore.lm.perplexity import LossTotals
     from elmore.tasks.fit.fit import FitReport
     from elmore.tasks.fit.model import TaskModel
@@ -40,7 +38,6 @@ MAX_COUNT = 1 << 62
 
 PathLike = str | Path
 Changes = Mapping[str, Any] | None
-Documents = Iterable[Sequence[Sequence[str]]]
 
 
 @explain_calls()
@@ -115,13 +112,14 @@ def pretrain(
     embedder = elmore.load("run/model")
     ```
     """
-    from elmore.lm.pretrain import pretrain_model  # noqa: PLC0415  brings torch
+    from elmore.embed.given_model import find_given_model  # noqa: PLC0415  brings torch
+    from elmore.lm.pretrain import pretrain_model  # noqa: PLC0415
     from elmore.lm.settings import load_settings  # noqa: PLC0415
 
-    name, written = _read_settings(settings, changes, config, default="small")
+    name, written = read_given_settings(settings, changes, config, default="small")
     loaded = load_settings(
         find_config(str(name)),
-        [*written, *_to_changes(weights, prefix="training.weights.")],
+        [*written, *write_changes(weights, prefix="training.weights.")],
         needs_model=start_from is None,
     )
     return pretrain_model(
@@ -130,7 +128,7 @@ def pretrain(
         read_path("out", out),
         restart=restart,
         device=device,
-        start_from=_find_model(start_from, none_is_shipped=False),
+        start_from=find_given_model(start_from, none_is_shipped=False),
     )
 
 
@@ -167,10 +165,11 @@ def finetune(
     """
     from elmore.corpus.corpus import Corpus  # noqa: PLC0415  brings numpy
     from elmore.corpus.settings import PrepareSettings  # noqa: PLC0415
-    from elmore.lm.finetune import finetune_model  # noqa: PLC0415  brings torch
+    from elmore.embed.given_model import find_given_model  # noqa: PLC0415  brings torch
+    from elmore.lm.finetune import finetune_model  # noqa: PLC0415
     from elmore.lm.finetune_corpus import prepare_finetuning  # noqa: PLC0415
 
-    source = _find_model(model)
+    source = find_given_model(model)
     settings, corpus = prepare_finetuning(
         [text.folder] if isinstance(text, Corpus) else _to_list(text),
         read_path("out", out),
@@ -185,7 +184,7 @@ def finetune(
         ),
         heldout_text=_to_list(heldout_text),
         epochs=epochs,
-        changes=_to_changes(changes),
+        changes=write_changes(changes),
         restart=restart,
         device=device,
     )
@@ -214,13 +213,15 @@ def evaluate(
     >>> elmore.evaluate([[["The", "bank", "of", "the", "river", "."]]]).num_tokens
     6
     """
-    from elmore.lm.perplexity import measure_losses  # noqa: PLC0415  brings torch
+    from elmore.embed.given_model import open_language_model  # noqa: PLC0415  brings torch
+    from elmore.lm.evaluated_text import open_documents  # noqa: PLC0415
+    from elmore.lm.perplexity import measure_losses  # noqa: PLC0415
 
     policy = StatePolicy(read_choice("state", state, StatePolicy))
     if max_tokens is not None:
         check_range("max_tokens", max_tokens, 1, MAX_COUNT)
-    documents = _open_documents(text, form=form, language=language)
-    loaded = _open_language_model(model, device=device)
+    documents = open_documents(text, form=form, language=language)
+    loaded = open_language_model(model, device=device)
     return measure_losses(
         loaded.elmo,
         loaded.softmax,
@@ -314,11 +315,12 @@ def fit(
     print(report.scores["test"])
     ```
     """
-    from elmore.tasks.fit.elmo import ElmoChoice  # noqa: PLC0415  brings torch
+    from elmore.embed.given_model import find_given_model  # noqa: PLC0415  brings torch
+    from elmore.tasks.fit.elmo import ElmoChoice  # noqa: PLC0415
     from elmore.tasks.fit.fit import fit_task  # noqa: PLC0415
     from elmore.tasks.fit.named_task import open_task  # noqa: PLC0415
 
-    file, written = _read_settings(settings, changes, config)
+    file, written = read_given_settings(settings, changes, config)
     loaded, parts = open_task(
         task, data=data, train=train, dev=dev, test=test, words=words, config=file, changes=written
     )
@@ -326,7 +328,7 @@ def fit(
         loaded,
         parts,
         Path(loaded.kind) if out is None else out,
-        elmo=ElmoChoice(name=_find_model(model)),
+        elmo=ElmoChoice(name=find_given_model(model)),
         accept=accept,
         restart=restart,
         device=device,
@@ -367,9 +369,10 @@ def compare(
     ```
     """
     from elmore.comparison.compare_task import compare_task, read_shares  # noqa: PLC0415
+    from elmore.embed.given_model import find_given_model  # noqa: PLC0415  brings torch
     from elmore.tasks.fit.named_task import open_task  # noqa: PLC0415
 
-    file, written = _read_settings(settings, changes, None)
+    file, written = read_given_settings(settings, changes, None)
     loaded, parts = open_task(
         task, data=data, train=train, dev=dev, test=test, words=words, config=file, changes=written
     )
@@ -381,7 +384,7 @@ def compare(
         shares=read_shares(_to_list(shares)),
         num_seeds=seeds,
         command=f"elmore.compare({loaded.kind!r}, ...)",
-        model=_find_model(model),
+        model=find_given_model(model),
         accept=accept,
         restart=restart,
         device=device,
@@ -399,9 +402,10 @@ def load_task(
     elmore.predict(task, ["John lives in Paris."])  # [['B-PER', 'O', 'O', 'B-LOC', 'O']]
     ```
     """
-    from elmore.tasks.fit.folder import load_task_model  # noqa: PLC0415  brings torch
+    from elmore.embed.given_model import find_given_model  # noqa: PLC0415  brings torch
+    from elmore.tasks.fit.folder import load_task_model  # noqa: PLC0415
 
-    return load_task_model(read_path("folder", folder), elmo=_find_model(model), device=device)
+    return load_task_model(read_path("folder", folder), elmo=find_given_model(model), device=device)
 
 
 @explain_calls()
@@ -426,154 +430,6 @@ def predict(
     given = check_sentences(examples, what="examples")
     loaded = folder if hasattr(folder, "predict") else load_task(folder, model=model, device=device)
     return [prediction for _, prediction in loaded.predict(given)]
-
-
-def _find_model(model: "PathLike | Embedder | None", *, none_is_shipped: bool = True) -> str | None:
-    """Return the path or hub id of a model; for an embedder, the path it was loaded from.
-
-    If `none_is_shipped`, an embedder of the model that comes with elmore gives None, which is valid
-    in any installation.
-    """
-    if model is None:
-        return None
-    if isinstance(model, str | os.PathLike):
-        return os.fspath(model)
-    from elmore.embed.embedder import Embedder  # noqa: PLC0415  brings torch
-
-    if isinstance(model, Embedder):
-        return None if none_is_shipped and model.is_shipped else model.find_path()
-    raise ConfigError(f"model is {model!r:.60}; give a path, a hub id or what elmore.load returns")
-
-
-def _open_language_model(model: "PathLike | Embedder | None", *, device: str) -> "LanguageModel":
-    """Load a model with its LM head, or take that of an embedder."""
-    from elmore.embed.embedder import Embedder  # noqa: PLC0415  brings torch
-    from elmore.jobs.device import read_device  # noqa: PLC0415
-    from elmore.lm.language_model import LanguageModel  # noqa: PLC0415
-
-    chosen = read_device(device)
-    if not isinstance(model, Embedder):
-        return LanguageModel.load(model).to(chosen)
-    if device != "cpu" and chosen != model.device:
-        raise ConfigError(
-            f"device is {device!r:.60}, but the embedder is on {model.device}; move it with "
-            "to(device), or leave device out"
-        )
-    return model.language_model
-
-
-def _open_documents(
-    text: "PathLike | Corpus | Iterable[str] | Documents",
-    *,
-    form: "TextForm | str | None",
-    language: Language | str,
-) -> Documents:
-    """Return documents as they are, or those of a file or of a corpus's held-out part."""
-    from elmore.corpus.corpus import Corpus, open_corpus  # noqa: PLC0415  brings numpy
-    from elmore.text.documents import group_documents  # noqa: PLC0415
-    from elmore.text.inputs import open_input, parse_given  # noqa: PLC0415
-
-    if isinstance(text, str | Path) and Path(text).is_dir():
-        text = open_corpus(text)
-    if isinstance(text, Corpus):
-        return text.heldout.documents()
-    chosen = Language(read_choice("language", language, Language))
-    if not isinstance(text, str | Path):
-        return _check_documents(text, language=chosen)
-    sentences = open_input(text, form=form, language=chosen, keeps_document_ends=True)
-    return group_documents(parse_given(sentence, language=chosen) for sentence in sentences)
-
-
-def _check_documents(given: Any, *, language: Language) -> Iterator[list[list[str]]]:
-    """Yield documents as lists of sentences; a list of strings is one document.
-
-    Strings inside a document are refused, because they may be sentences or tokens.
-    """
-    from elmore.text.inputs import check_sentences  # noqa: PLC0415
-    from elmore.text.tokens import parse_sentence  # noqa: PLC0415
-
-    documents = iter(check_sentences(given, what="documents"))
-    first = next(documents, None)
-    if first is None:
-        return
-    rest = chain([first], documents)
-    if isinstance(first, str):
-        yield [_parse_string(sentence, language=language) for sentence in rest]
-        return
-    for document in rest:
-        sentences = list(check_sentences(document, what="tokenized sentences"))
-        if any(isinstance(sentence, str | bytes) for sentence in sentences):
-            raise DataError(
-                f"a document has the sentence {sentences[0]!r:.40}; give documents as lists of "
-                "tokenized sentences, such as [[['A', 'sentence', '.']]]"
-            )
-        yield [parse_sentence(sentence) for sentence in sentences]
-
-
-def _parse_string(sentence: Any, *, language: Language) -> list[str]:
-    from elmore.text.tokens import parse_sentence  # noqa: PLC0415
-
-    if not isinstance(sentence, str):
-        raise DataError(
-            f"got {sentence!r:.40} in a list of strings; give strings only, or documents as lists "
-            "of tokenized sentences"
-        )
-    return parse_sentence(sentence, language=language)
-
-
-def _read_settings(
-    settings: PathLike | Mapping[str, Any] | None,
-    changes: Changes,
-    config: PathLike | None,
-    *,
-    default: str | None = None,
-) -> tuple[PathLike | None, list[str]]:
-    """Return the file of settings and the changes; a mapping changes the default settings."""
-    if config is not None:
-        warn_caller(
-            "config= is now called settings=, and settings= is now called changes=",
-            FutureWarning,
-        )
-        changes = {**(settings if isinstance(settings, Mapping) else {}), **(changes or {})}
-        settings = config
-    if isinstance(settings, Mapping):
-        changes = {**settings, **(changes or {})}
-        settings = default
-    return settings, _to_changes(changes)
-
-
-def _to_changes(settings: Mapping[str, Any] | None, *, prefix: str = "") -> list[str]:
-    """Write settings as `--set` takes them, and check their form.
-
-    Sections may be nested: `{"training": {"rows": 64}}` is `{"training.rows": 64}`.
-    """
-    if settings is not None and not isinstance(settings, Mapping):
-        raise ConfigError(
-            f"changes are {settings!r:.60}; give a dictionary such as {{'training.rows': 64}}"
-        )
-    changes: list[str] = []
-    for name, value in (settings or {}).items():
-        if isinstance(value, Mapping):
-            changes += _to_changes(value, prefix=f"{prefix}{name}.")
-            continue
-        full_name = f"{prefix}{name}"
-        if not all(full_name.split(".")) or "." not in full_name or "=" in full_name:
-            raise ConfigError(
-                f"{full_name!r:.60} is not the name of a setting; give its section too, such as "
-                "'training.rows'"
-            )
-        changes.append(f"{full_name}={_to_json(full_name, value)}")
-        apply_change({}, changes[-1])
-    return changes
-
-
-def _to_json(name: object, value: Any) -> str:
-    try:
-        return json.dumps(value)
-    except (TypeError, ValueError):
-        raise ConfigError(
-            f"setting {name!r:.60} is {value!r:.60}; give a number, a string or a list"
-        ) from None
 
 
 def _to_list(given: Any) -> list[Any]:

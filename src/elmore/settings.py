@@ -1,6 +1,7 @@
-"""Read, change and check settings from TOML files and `--set`."""
+"""Read, change and check settings from TOML files, `--set` and Python."""
 
 import difflib
+import json
 import os
 import tomllib
 from collections.abc import Mapping
@@ -10,7 +11,7 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, get_args
 
-from elmore.errors import ConfigError
+from elmore.errors import ConfigError, warn_caller
 
 CONFIGS = Path(__file__).parent / "configs"
 MAX_NUMBER = 1e30  # well within float32
@@ -66,6 +67,61 @@ def apply_change(values: dict[str, Any], change: str) -> None:
                 f"the change {change!r:.80} is wrong: {section!r} has no settings of its own"
             )
     values[setting] = value
+
+
+def read_given_settings(
+    settings: str | Path | Mapping[str, Any] | None,
+    changes: Mapping[str, Any] | None,
+    config: str | Path | None,
+    *,
+    default: str | None = None,
+) -> tuple[str | Path | None, list[str]]:
+    """Return the file of settings and the changes; a mapping changes the default settings."""
+    if config is not None:
+        warn_caller(
+            "config= is now called settings=, and settings= is now called changes=",
+            FutureWarning,
+        )
+        changes = {**(settings if isinstance(settings, Mapping) else {}), **(changes or {})}
+        settings = config
+    if isinstance(settings, Mapping):
+        changes = {**settings, **(changes or {})}
+        settings = default
+    return settings, write_changes(changes)
+
+
+def write_changes(settings: Mapping[str, Any] | None, *, prefix: str = "") -> list[str]:
+    """Write settings as `--set` takes them, and check their form.
+
+    Sections may be nested: `{"training": {"rows": 64}}` is `{"training.rows": 64}`.
+    """
+    if settings is not None and not isinstance(settings, Mapping):
+        raise ConfigError(
+            f"changes are {settings!r:.60}; give a dictionary such as {{'training.rows': 64}}"
+        )
+    changes: list[str] = []
+    for name, value in (settings or {}).items():
+        if isinstance(value, Mapping):
+            changes += write_changes(value, prefix=f"{prefix}{name}.")
+            continue
+        full_name = f"{prefix}{name}"
+        if not all(full_name.split(".")) or "." not in full_name or "=" in full_name:
+            raise ConfigError(
+                f"{full_name!r:.60} is not the name of a setting; give its section too, such as "
+                "'training.rows'"
+            )
+        changes.append(f"{full_name}={_write_value(full_name, value)}")
+        apply_change({}, changes[-1])
+    return changes
+
+
+def _write_value(name: object, value: Any) -> str:
+    try:
+        return json.dumps(value)
+    except (TypeError, ValueError):
+        raise ConfigError(
+            f"setting {name!r:.60} is {value!r:.60}; give a number, a string or a list"
+        ) from None
 
 
 def check_sections(values: Mapping[str, Any], settings: type) -> None:

@@ -1,7 +1,9 @@
 """`elmore embed` with a folder as --out."""
 
 import json
+import os
 
+import numpy as np
 import pytest
 
 import elmore
@@ -87,13 +89,43 @@ def test_a_plan_lists_files_that_cannot_be_read(folder, elmore_command):
         (["texts/a.txt", "--dim", "8"], "--dim writes a vector file"),
     ],
 )
-def test_mistakes_are_one_sentence(folder, elmore_command, arguments, complaint, monkeypatch):
-    monkeypatch.delenv("ELMORE_KERNEL", raising=False)
-    monkeypatch.setenv("ELMORE_KERNEL", "torch")  # so that --kernel is undone
+def test_mistakes_are_one_sentence(folder, elmore_command, arguments, complaint):
     result = elmore_command("embed", *arguments, "--model", TRAINED_MODEL)
     assert result.status == 2
     assert complaint in " ".join(result.err.replace("│", " ").split())
     assert not (folder / "v").exists()
+
+
+@pytest.mark.parametrize("before", [None, "avx2"])
+@pytest.mark.parametrize("out", ["v", "v.h5"])
+def test_the_kernel_of_a_command_is_its_own(
+    folder, elmore_command, in_process, monkeypatch, before, out
+):
+    if before is None:
+        monkeypatch.delenv("ELMORE_KERNEL", raising=False)
+    else:
+        monkeypatch.setenv("ELMORE_KERNEL", before)
+    result = elmore_command(
+        *("embed", "texts/a.txt", "--model", TRAINED_MODEL, "--out", out, "--kernel", "torch"),
+        "--json",
+    )
+    assert result.json["kernel"] == "torch"
+    assert os.environ.get("ELMORE_KERNEL") == before
+
+
+@pytest.mark.parametrize("out", ["v", "v.parquet"])
+def test_vectors_for_similarity_are_written(folder, elmore_command, in_process, out):
+    embedder = elmore.load(TRAINED_MODEL)
+    embedder.fit_similarity([[first, second] for first in "abcdefghij" for second in "klmnopqrst"])
+    embedder.save("model")
+    command = ("embed", "texts/a.txt", "--model", "model", "--pool", "similarity")
+    assert elmore_command(*command, "--out", out).status == 0
+    found = np.concatenate([entry.vectors for entry in elmore.read_vectors(out)])
+    wanted = embedder.sentence_vectors(["The bank a.", "A bank."], pool="similarity")
+    assert np.array_equal(found, wanted)
+    refused = elmore_command(*command, "--layers", "top", "--out", "other.h5")
+    assert refused.status == 2
+    assert "has layers of its own" in " ".join(refused.err.split())
 
 
 def test_a_projection_is_fitted_and_used(folder, elmore_command):

@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+import elmore
+from tests.tiny import TRAINED_MODEL
+
 LINE = "The old man sat by the bank of the river {}. It rained all day. He left.\n"
 
 
@@ -17,6 +20,15 @@ def write_texts(folder: Path, *, num_lines: int = 120) -> Path:
         lines = [LINE.format(number * 1000 + line) for line in range(num_lines)]
         (folder / f"{number}.txt").write_text("\n".join(lines))
     return folder
+
+
+def write_wanted(texts: Path, out: Path) -> dict[str, bytes]:
+    """Embed the texts in this process; return what every engine must write."""
+    job = elmore.plan_files(TRAINED_MODEL, texts, out, shard_bytes=4000)
+    for shard in job.find_pending():
+        job.run(shard)
+    job.finish()
+    return contents(out)
 
 
 def contents(folder: Path) -> dict[str, bytes]:

@@ -13,34 +13,19 @@ import elmore
 from elmore.cluster.local import run_locally
 from elmore.cluster.progress import WorkerProgress
 from elmore.errors import ElmoreError
+from tests.cluster.clusters import contents, write_texts, write_wanted
 from tests.tiny import TRAINED_MODEL
-
-LINE = "The old man sat by the bank of the river {}. It rained all day. He left.\n"
 
 
 @pytest.fixture(scope="module")
 def texts(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("cluster") / "texts"
-    folder.mkdir()
-    for number in range(4):
-        lines = [LINE.format(number * 1000 + line) for line in range(120)]
-        (folder / f"{number}.txt").write_text("\n".join(lines))
-    return folder
+    return write_texts(tmp_path_factory.mktemp("cluster") / "texts")
 
 
 @pytest.fixture(scope="module")
 def wanted(texts, tmp_path_factory):
     """What one process writes."""
-    out = tmp_path_factory.mktemp("wanted") / "v"
-    job = elmore.plan_files(TRAINED_MODEL, texts, out, shard_bytes=4000)
-    for shard in job.find_pending():
-        job.run(shard)
-    job.finish()
-    return contents(out)
-
-
-def contents(folder):
-    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+    return write_wanted(texts, tmp_path_factory.mktemp("wanted") / "v")
 
 
 @pytest.mark.slow

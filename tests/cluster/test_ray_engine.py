@@ -10,7 +10,13 @@ import pytest
 
 import elmore
 from elmore.errors import ElmoreError
-from tests.cluster.clusters import contents, in_namespace, needs_namespaces, write_texts
+from tests.cluster.clusters import (
+    contents,
+    in_namespace,
+    needs_namespaces,
+    write_texts,
+    write_wanted,
+)
 from tests.tiny import TRAINED_MODEL
 
 ray = pytest.importorskip("ray", reason="needs elmore[ray]")
@@ -24,12 +30,7 @@ def texts(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def wanted(texts, tmp_path_factory):
-    out = tmp_path_factory.mktemp("wanted") / "v"
-    job = elmore.plan_files(TRAINED_MODEL, texts, out, shard_bytes=4000)
-    for shard in job.find_pending():
-        job.run(shard)
-    job.finish()
-    return contents(out)
+    return write_wanted(texts, tmp_path_factory.mktemp("wanted") / "v")
 
 
 def start(texts, out, *more):

@@ -338,19 +338,9 @@ def test_string_tensors_are_fitted(old, form):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("program", "words"),
-    [
-        ("sys.modules['keras'] = None", "pip install 'elmore[keras]'"),
-        ("os.environ['KERAS_BACKEND'] = 'jax'", "needs jax, which is not installed"),
-        ("sys.modules['keras'] = Mock(__version__='2.15.0')", "Keras 2.15.0 is installed"),
-    ],
-)
-def test_what_is_not_installed_is_named(program, words):
-    program = (
-        f"import os, sys\nfrom unittest.mock import Mock\n{program}\nimport elmore.compat.keras"
-    )
+def test_a_missing_backend_is_named():
+    program = "import os; os.environ['KERAS_BACKEND'] = 'jax'; import elmore.compat.keras"
     result = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=False
     )
-    assert words in result.stderr.splitlines()[-1]
+    assert "needs jax, which is not installed" in result.stderr.splitlines()[-1]

@@ -129,6 +129,12 @@ def test_copies_in_a_process_share_the_model():
     assert pickle.loads(data).embedder is pickle.loads(data).embedder
 
 
+def test_copies_with_other_settings_do_not_share_a_model():
+    exact, rough = (elmore.load(TRAINED_MODEL, precision=name) for name in ("f32", "int8"))
+    sent = [pickle.loads(pickle.dumps(elmore.ArrowEmbedder(given))) for given in (exact, rough)]
+    assert [copied.embedder.precision for copied in sent] == ["f32", "int8"]
+
+
 def test_another_model_at_the_same_path_is_refused(tmp_path):
     tiny.model(scale=0.4).save_pretrained(tmp_path / "model")
     data = pickle.dumps(elmore.ArrowEmbedder(tmp_path / "model"))
@@ -149,6 +155,7 @@ def test_another_model_at_the_same_path_is_refused(tmp_path):
         ({"text": ["a"]}, {"tokenized": True}, "leave out tokenized"),
         (TEXTS, {}, "got a list where a table was expected"),
         ({}, {"pool": "sum"}, "pool is 'sum'"),
+        ({}, {"pool": "similarity"}, "is not available for tables"),
         ({}, {"threads": 0}, "threads"),
         ({}, {"state": "stream"}, "rows of a table are independent"),
         ({}, {"colum": "text"}, "colum"),

@@ -1,5 +1,8 @@
 """What is kept of a text: pooled documents, chosen words, and the same after a kill."""
 
+import copy
+from itertools import permutations
+
 import numpy as np
 import pytest
 
@@ -130,3 +133,60 @@ def test_a_stream_has_no_documents(tmp_path):
     embedder = Embedder(tiny.model(scale=0.4), state="stream")
     with pytest.raises(ElmoreError, match="a text has no documents"):
         embed_to_file(embedder, SENTENCES, tmp_path / "v.npz", pool="mean", per="document")
+
+
+@pytest.fixture(scope="module")
+def similar():
+    """An embedder that can compare meanings."""
+    embedder = Embedder(tiny.model(scale=0.4), tokens_per_batch=4)
+    embedder.fit_similarity([list(pair) for pair in permutations("abcdefghij", 2)], layers=[0, 2])
+    return embedder
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_vectors_for_similarity_are_those_of_sentence_vectors(tmp_path, similar, suffix):
+    path = tmp_path / f"v{suffix}"
+    embed_to_file(similar, SENTENCES, path, pool="similarity")
+    wanted = similar.sentence_vectors(SENTENCES, pool="similarity")
+    found = list(read_vectors(path))
+    assert np.array_equal(np.concatenate([entry.vectors for entry in found]), wanted)
+    header = read_header(path)
+    facts = (header.pool, header.layers, header.num_layers, header.vector_dim)
+    assert facts == ("similarity", "0,2", None, wanted.shape[1])
+
+
+def test_a_job_is_not_resumed_with_another_similarity(tmp_path, similar, monkeypatch):
+    monkeypatch.setattr(job, "CHUNK_SECONDS", 0)
+
+    def stop(num_sentences, _):
+        if num_sentences == 7:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        embed_to_file(similar, SENTENCES, tmp_path / "v.h5", pool="similarity", on_progress=stop)
+    other = copy.copy(similar)
+    other.fit_similarity([list(pair) for pair in permutations("klmnopqrst", 2)], layers=[0, 2])
+    with pytest.raises(ElmoreError, match="projection"):
+        embed_to_file(other, SENTENCES, tmp_path / "v.h5", pool="similarity")
+    report = embed_to_file(similar, SENTENCES, tmp_path / "v.h5", pool="similarity")
+    assert report.num_resumed_sentences > 0
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"layers": 1}, "has layers of its own"),
+        ({"dim": 3}, "has a width of its own; leave out dim"),
+        ({"per": "document"}, "documents can be pooled by mean or max"),
+        ({"words": ["a"]}, "give one of them"),
+    ],
+)
+def test_what_does_not_go_with_similarity_is_named(tmp_path, similar, settings, message):
+    with pytest.raises(ElmoreError, match=message):
+        embed_to_file(similar, SENTENCES, tmp_path / "v.h5", pool="similarity", **settings)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_similarity_needs_a_model_that_has_it(tmp_path, embedder):
+    with pytest.raises(ElmoreError, match="call fit_similarity"):
+        embed_to_file(embedder, SENTENCES, tmp_path / "v.h5", pool="similarity")

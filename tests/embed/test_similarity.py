@@ -5,12 +5,15 @@ import pickle
 
 import numpy as np
 import pytest
+import torch
 
 import elmore
 from elmore.embed.embedder import Embedder
 from elmore.embed.similarity import count_shares
 from elmore.errors import ConfigError, DataError, ModelError
+from elmore.weights.similarity_file import has_similarity
 from tests import tiny
+from tests.lm.slow_language_model import make_language_model
 
 NUM_SENTENCES = 80
 WORDS = ["the", "a", "cat", "dog", "sat", "ran", "far", "on", "mats", "Beds", "fab", "egg"]
@@ -141,3 +144,49 @@ def test_mistakes_are_named(embedder):
     embedder.fit_similarity(make_sentences())
     with pytest.raises(ConfigError, match="layers of its own"):
         embedder.sentence_vectors("a cat", pool="similarity", layers=1)
+
+
+@pytest.fixture
+def language_model(tmp_path):
+    """A model with an LM head and with what similarity needs."""
+    make_language_model().save(tmp_path / "lm")
+    embedder = elmore.load(tmp_path / "lm")
+    embedder.fit_similarity(make_sentences())
+    embedder.save(tmp_path / "lm")
+    return elmore.LanguageModel.load(tmp_path / "lm")
+
+
+def test_a_language_model_is_saved_with_it(language_model, tmp_path):
+    text = make_sentences()
+    expected = elmore.load(tmp_path / "lm").sentence_vectors(text, pool="similarity")
+    language_model.save(tmp_path / "copy")
+    language_model.save(tmp_path / "lm")  # its own folder
+    for name in ("copy", "lm"):
+        found = elmore.load(tmp_path / name).sentence_vectors(text, pool="similarity")
+        assert np.array_equal(found, expected)
+    language_model.save(tmp_path / "half", store="f16")
+    rounded = elmore.load(tmp_path / "half").sentence_vectors(text, pool="similarity")
+    assert np.allclose(rounded, expected, atol=0.05)
+
+
+def test_a_language_model_with_other_weights_is_saved_without_it(language_model, tmp_path):
+    with torch.no_grad():
+        language_model.elmo.bilm.initial_cell += 1
+    language_model.save(tmp_path / "lm")
+    assert not has_similarity(tmp_path / "lm")
+    assert list(elmore.LanguageModel.load(tmp_path / "lm").score(["the cat"]))
+
+
+def test_a_language_model_is_pushed_with_it(language_model, tmp_path, monkeypatch):
+    asked = {}
+
+    def upload(save, repo_id, **options):
+        save(tmp_path / "uploaded")
+        asked.update(options)
+        return repo_id
+
+    monkeypatch.setattr("elmore.lm.language_model.upload", upload)
+    language_model.push_to_hub("me/lm")
+    assert has_similarity(tmp_path / "uploaded")
+    # The hub keeps what is uploaded, and deletes the other files of these names.
+    assert asked["delete_patterns"] == ["similarity.safetensors", "similarity.json"]

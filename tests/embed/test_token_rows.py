@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import elmore
+from elmore import ElmoreError, extras
 from elmore.embed.vector_file import SentenceVectors, VectorHeader, read_vectors, write_vector_file
-from elmore.errors import MissingExtraError
 from tests.tiny import TRAINED_MODEL
 
 pyarrow = pytest.importorskip("pyarrow", reason="needs elmore[parquet]")
@@ -103,14 +103,19 @@ def test_an_empty_file_is_an_empty_table(embedder, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["pandas", "polars"])
-def test_a_missing_library_names_its_extra(embedder, tmp_path, monkeypatch, name):
+@pytest.mark.parametrize(
+    ("version", "expected"),
+    [
+        (None, r"^a table of {name} needs an optional library: pip install 'elmore\[{name}\]'$"),
+        ("0.9", r"^{name} 0\.9 is installed, but a table of {name} needs {name}>=\d"),
+    ],
+)
+def test_a_missing_or_old_library_is_named(
+    embedder, tmp_path, monkeypatch, name, version, expected
+):
     read = write(embedder, tmp_path / "v.npz")
-
-    def refuse():
-        raise ModuleNotFoundError(f"No module named {name!r}")
-
-    monkeypatch.setattr(read, "to_arrow", refuse)
-    with pytest.raises(MissingExtraError, match=rf"elmore\[{name}\]"):
+    monkeypatch.setattr(extras, "_find_version", lambda _: version)
+    with pytest.raises(ElmoreError, match=expected.format(name=name)):
         getattr(read, f"to_{name}")()
 
 

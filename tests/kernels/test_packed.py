@@ -14,8 +14,10 @@ import torch
 
 from elmore.config import WEIGHTS_IN_MEMORY
 from elmore.errors import ConfigError
+from elmore.kernels import reading
 from elmore.kernels.library import find_kernel
-from elmore.kernels.packed import PackedMatrix, Precision, interleave_numbers
+from elmore.kernels.packed import PackedMatrix, Precision, interleave_numbers, narrow
+from elmore.kernels.tokens import PackedLinear
 from elmore.model.packed_bilm import PackedBiLM, freeze, round_weights
 from tests import tiny
 from tests.kernels import lstms, variants
@@ -125,6 +127,52 @@ def test_a_bias_stands_where_its_outputs_do():
     numbers = torch.arange(1.0, 7.0)
     found = interleave_numbers(numbers, num_parts=2, panel=2)
     assert found.tolist() == [1, 2, 4, 5, 3, 0, 6, 0]
+
+
+# Weights that f16 holds exactly are packed in half the space.
+
+
+def all_f16_numbers() -> torch.Tensor:
+    """Return every finite number of f16, subnormal ones included: (64, 992)."""
+    numbers = torch.arange(2**16, dtype=torch.int32).to(torch.int16).view(torch.float16).float()
+    return numbers[numbers.isfinite()].view(64, -1)
+
+
+def test_every_f16_number_is_kept(kernel):
+    weight = all_f16_numbers()
+    layer = PackedLinear(kernel, weight, torch.zeros(64), precision=Precision.F32)
+    assert layer.precision is Precision.F16
+    assert layer.matrix.num_bytes == 64 * 992 * 2
+    assert torch.equal(layer.apply(torch.eye(992)), weight.t())
+
+
+@pytest.mark.parametrize("number", [1 / 3, 1e5, 2.0**-25, 1 + 2.0**-11, float("nan")])
+def test_a_weight_that_f16_would_change_is_kept_in_f32(number):
+    weight = torch.ones(300, 2)
+    assert narrow(Precision.F32, weight) is Precision.F16
+    weight[299, 1] = number
+    assert narrow(Precision.F32, torch.ones(1, 1), weight) is Precision.F32
+
+
+@pytest.mark.parametrize("precision", [Precision.BF16, Precision.INT8])
+def test_a_chosen_precision_is_not_replaced(precision):
+    assert narrow(precision, torch.ones(1, 1)) is precision
+
+
+@pytest.mark.parametrize("num_sentences", [1, 5, 30])
+def test_f16_weights_give_the_bits_of_f32(kernel, monkeypatch, num_sentences):
+    case = Case(lengths=tuple(range(1, 1 + num_sentences)), output_dim=33, cell_dim=70)
+    bilm = case.build()
+    with torch.no_grad():
+        for lstm in [bilm.forward_lm[0], bilm.backward_lm[1]]:  # the others stay in f32
+            for weight in lstm.parameters():
+                weight.copy_(weight.half())
+    found = freeze(bilm)
+    precisions = [[layer.precision for layer in layers] for layers in found._lstms.directions]
+    assert precisions == [[Precision.F16, Precision.F32], [Precision.F32, Precision.F16]]
+    monkeypatch.setattr(reading, "narrow", lambda precision, *_: precision)
+    wanted = lstms.read(freeze(bilm), case)
+    assert torch.equal(lstms.read(found, case).layers, wanted.layers)
 
 
 # A network keeps a packed copy of itself between calls.

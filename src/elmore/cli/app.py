@@ -1,9 +1,11 @@
 """The `elmore` command: one file per command; a user's mistake is one sentence and status 2."""
 
 import sys
-from typing import Annotated
+from collections.abc import Callable
+from typing import Annotated, Any
 
 import typer
+import typer.core
 
 from elmore import __version__
 from elmore.cli.compare import compare
@@ -30,39 +32,75 @@ from elmore.cli.score import score
 from elmore.cli.serve import serve
 from elmore.errors import ElmoreError
 
+# What `elmore --help` prints: the sections, and one line per command.
+SECTIONS: dict[str, dict[str, tuple[Callable[..., None] | None, str]]] = {
+    "Vectors": {
+        "embed": (embed, "Compute a contextual vector for every token."),
+        "index": (index, "Index every use of every word in a text."),
+        "neighbors": (neighbors, "Find similar uses of a word."),
+        "explore": (explore, "Open a page with maps of the uses of words."),
+        "serve": (serve, "Serve vectors, scores and gap filling over HTTP."),
+        "export-words": (export_words, "Write static word vectors in word2vec's formats."),
+        "fit-projection": (fit_projection, "Fit a PCA that embed --dim projects to."),
+    },
+    "Language models": {
+        "prepare": (prepare, "Prepare text for pretraining."),
+        "pretrain": (pretrain, "Train a biLM on prepared text."),
+        "finetune": (finetune, "Fine-tune a model on the text of a domain."),
+        "plot": (plot, "Plot loss and perplexity of training runs."),
+        "evaluate": (evaluate, "Measure the perplexity of a text."),
+        "score": (score, "Compute log-probabilities of tokens, or fill a gap."),
+    },
+    "Tasks": {
+        "fit": (fit, "Train a network for a task, with ELMo vectors."),
+        "predict": (predict, "Predict with a trained task."),
+        "compare": (compare, "Train a task with and without ELMo, and compare."),
+        "probe": (None, "Measure what each layer knows about tags or senses."),
+    },
+    "Model files": {
+        "info": (info, "Show a model's size, layers and training data."),
+        "convert": (convert, "Convert a model to another format."),
+        "export": (export, "Export a model to ONNX."),
+    },
+}
+
+
+class SectionedGroup(typer.core.TyperGroup):
+    """Lists the commands in sections."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002  click calls it
+        """Write one section per kind of work."""
+        width = max(len(name) for commands in SECTIONS.values() for name in commands)
+        for section, commands in SECTIONS.items():
+            with formatter.section(section):
+                rows = [(name.ljust(width), text) for name, (_, text) in commands.items()]
+                formatter.write_dl(rows)
+
+
 app = typer.Typer(
+    cls=SectionedGroup,
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     help="ELMo, and more: word vectors in context, from any published ELMo model or your own.",
+    epilog="Details and examples: elmore COMMAND --help",
 )
-app.command()(embed)
-app.command()(fit_projection)
-app.command()(convert)
-app.command()(export)
-app.command()(info)
-app.command()(neighbors)
-app.command()(index)
-app.command()(explore)
-app.command()(export_words)
-app.command()(prepare)
-app.command()(pretrain)
-app.command()(plot)
-app.command()(finetune)
-app.command()(evaluate)
-app.command()(score)
-app.command()(fit)
-app.command()(predict)
-app.command()(compare)
-app.command()(serve)
 probe = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
     help="Measure what each layer of a model knows about tags or word senses.",
 )
-probe.command("tags")(probe_tags_command)
-probe.command("senses")(probe_senses_command)
+probe.command("tags", short_help="Predict tags with a linear classifier of each layer.")(
+    probe_tags_command
+)
+probe.command("senses", short_help="Predict word senses by the nearest mean vector.")(
+    probe_senses_command
+)
+for commands in SECTIONS.values():
+    for name, (command, _) in commands.items():
+        if command is not None:
+            app.command(name)(command)
 app.add_typer(probe, name="probe")
 
 

@@ -98,14 +98,13 @@ def convert(
     """
     from elmore.lm.language_model import NoSoftmaxError, load_language_model  # noqa: PLC0415
     from elmore.weights.bilm_tf import write_bilm_tf  # noqa: PLC0415  brings torch
-    from elmore.weights.loading import (  # noqa: PLC0415
-        find_source,
-        load_model,
+    from elmore.weights.loading import find_source, load_model  # noqa: PLC0415
+    from elmore.weights.model_folder import check_target  # noqa: PLC0415
+    from elmore.weights.softmax_file import remove_softmax  # noqa: PLC0415
+    from elmore.weights.stored_similarity import (  # noqa: PLC0415
+        read_stored_similarity,
         replace_similarity,
     )
-    from elmore.weights.model_folder import check_target  # noqa: PLC0415
-    from elmore.weights.similarity_file import has_similarity, read_similarity  # noqa: PLC0415
-    from elmore.weights.softmax_file import remove_softmax  # noqa: PLC0415
 
     _check_stores(to, store, store_softmax, no_softmax=no_softmax)
     if to is Target.ELMORE:
@@ -129,12 +128,7 @@ def convert(
         )
     model = predicting.elmo if predicting else load_model(source, **files)
     options.print_notes(model)
-    found = find_source(source, **files).path
-    similarity = (
-        read_similarity(Path(found), model=model.fingerprint())
-        if found is not None and has_similarity(Path(found))
-        else None
-    )
+    similarity = read_stored_similarity(find_source(source, **files), model=model.fingerprint())
     if to is Target.BILM_TF:
         written = write_bilm_tf(model, out, overwrite=overwrite, from_zeros=from_zeros)
         if predicting:

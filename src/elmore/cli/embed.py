@@ -1,7 +1,6 @@
 """`elmore embed`: sentences in, a vector file out; or many files in, a folder of them out."""
 
 import json
-import os
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
 
 
 def embed(
+    context: typer.Context,
     text: Annotated[
         list[str] | None,
         typer.Argument(
@@ -37,8 +37,8 @@ def embed(
     out: Annotated[
         str | None,
         options.make_out_option(
-            "Vector file: .h5, .parquet or .npz. Or a folder or URL of a folder, for a part per "
-            "shard of many files. Default: print JSON lines.",
+            "Vector file: .h5, .parquet or .npz. For many files: a folder or its URL, which gets "
+            "one vector file per part of the text. Default: print JSON lines.",
             check=options.check_out_or_url,
         ),
     ] = None,
@@ -58,9 +58,12 @@ def embed(
     ] = "f32",
     pool: Annotated[
         str | None,
-        typer.Option(help="One vector per sentence, over its tokens: mean, max or last."),
+        typer.Option(
+            help="One vector per sentence: the mean, max or last of its tokens, or similarity, for "
+            "comparing meanings."
+        ),
     ] = None,
-    per: Annotated[Unit, typer.Option(help="What --pool makes one vector of.")] = Unit.SENTENCE,
+    per: Annotated[Unit, typer.Option(help="Pool over sentences or documents.")] = Unit.SENTENCE,
     words: Annotated[
         Path | None,
         typer.Option(help="Keep only the vectors of the words in this file, one per line."),
@@ -146,8 +149,7 @@ def embed(
 
         elmore embed 'texts/*.txt.gz' --pool mean --out vectors/
     """
-    if kernel is not None:
-        os.environ["ELMORE_KERNEL"] = kernel
+    is_similarity = pool == "similarity"
     for_folder = {
         "--engine": engine,
         "--workers": workers,
@@ -171,49 +173,56 @@ def embed(
         "tokens_per_batch": tokens_per_batch,
         "max_sentence_tokens": max_sentence_tokens,
     }
-    less = {"pool": pool, "per": per, "words": words, "dim": dim}
-    if is_folder_wanted(text or [], out, given):
-        assert out is not None
-        embed_folder(
-            text or [],
-            out,
-            model=model,
-            model_settings=settings,
-            form=options.choose_form(form, tokenized=tokenized),
-            layers=layers,
-            dtype=dtype,
-            compress=compress,
-            restart=restart,
-            engine=engine or "local",
-            workers=workers,
-            threads=threads or 1,
-            file_format=file_format or "parquet",
-            files_from=files_from,
-            shard_bytes=shard_bytes,
-            share=shard,
-            address=address,
-            only_plans=plan,
-            kernel=kernel,
-            as_json=as_json,
-            **less,
-        )
-        return
-    if not text:
+    file_settings: dict[str, Any] = {
+        # Similarity has layers of its own.
+        "layers": None if is_similarity and not options.is_given(context, "layers") else layers,
+        "dtype": dtype,
+        "compress": compress,
+        "restart": restart,
+        "pool": pool,
+        "per": per,
+        "words": words,
+        "dim": dim,
+    }
+    is_folder = is_folder_wanted(text or [], out, given)
+    if not text and not is_folder:
         raise typer.BadParameter("give a text file, or - for standard input")
-    _embed_one(
-        text[0],
-        None if out is None else Path(out),
-        model=model,
-        layers=layers,
-        settings=settings,
-        tokenized=tokenized,
-        form=form,
-        less=less,
-        as_json=as_json,
-        dtype=dtype,
-        compress=compress,
-        restart=restart,
-    )
+    from elmore.kernels.library import choosing_kernel  # noqa: PLC0415  not for --help
+
+    with choosing_kernel(kernel):
+        if is_folder:
+            assert out is not None
+            embed_folder(
+                text or [],
+                out,
+                model=model,
+                model_settings=settings,
+                form=options.choose_form(form, tokenized=tokenized),
+                engine=engine or "local",
+                workers=workers,
+                threads=threads or 1,
+                file_format=file_format or "parquet",
+                files_from=files_from,
+                shard_bytes=shard_bytes,
+                share=shard,
+                address=address,
+                only_plans=plan,
+                kernel=kernel,
+                as_json=as_json,
+                **file_settings,
+            )
+        else:
+            assert text is not None
+            _embed_one(
+                text[0],
+                None if out is None else Path(out),
+                model=model,
+                settings=settings,
+                tokenized=tokenized,
+                form=form,
+                as_json=as_json,
+                file_settings=file_settings,
+            )
 
 
 def _embed_one(
@@ -221,18 +230,16 @@ def _embed_one(
     out: Path | None,
     *,
     model: str | None,
-    layers: str,
     settings: dict[str, Any],
     tokenized: bool,
     form: TextForm | None,
-    less: dict[str, Any],
     as_json: bool,
-    **file_settings: Any,
+    file_settings: dict[str, Any],
 ) -> None:
     """Embed one text into a vector file, or print its vectors."""
     progress = EmbedProgress(text)
     # Pooling per document needs the ends of documents.
-    reads_documents = less["pool"] is not None and less["per"] is Unit.DOCUMENT
+    reads_documents = file_settings["pool"] and file_settings["per"] is Unit.DOCUMENT
     sentences = options.open_text(
         text,
         tokenized=tokenized,
@@ -242,11 +249,13 @@ def _embed_one(
         on_bytes=progress.set_bytes,
     )
     embedder = options.load_embedder(model, **settings)
-    options.check_layers(layers, num_layers=embedder.num_layers)
+    layers = file_settings["layers"]
+    if layers is not None:
+        options.check_layers(layers, num_layers=embedder.num_layers)
     if out is None:
-        chosen = [f"--{name}" for name in ("pool", "words", "dim") if less[name] is not None]
-        if chosen:
-            raise typer.BadParameter(f"{chosen[0]} writes a vector file; give --out")
+        for name in ("pool", "words", "dim"):
+            if file_settings[name] is not None:
+                raise typer.BadParameter(f"--{name} writes a vector file; give --out")
         _print_vectors(embedder, sentences, layers)
         return
     from elmore.embed.job import embed_to_file  # noqa: PLC0415  brings torch
@@ -256,9 +265,7 @@ def _embed_one(
             embedder,
             sentences,
             out,
-            layers=layers,
             on_progress=progress.set_done,
-            **less,
             **file_settings,
         )
     if as_json:

@@ -56,7 +56,8 @@ def embed_folder(
     from elmore.embed.many_files.job import SHARD_BYTES, plan_files  # noqa: PLC0415
 
     embedder = options.load_embedder(model, **model_settings)
-    options.check_layers(settings["layers"], num_layers=embedder.num_layers)
+    if settings["layers"] is not None:
+        options.check_layers(settings["layers"], num_layers=embedder.num_layers)
     settings |= {"shard_bytes": shard_bytes or SHARD_BYTES, "restart": restart}
     with report_interrupt(restart=restart):
         if only_plans:

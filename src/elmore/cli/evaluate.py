@@ -50,7 +50,7 @@ def evaluate(
     ],
     model: options.PredictingModel = None,
     options_path: options.Options = None,
-    vocabulary: options.Vocabulary = None,
+    vocabulary: options.CheckpointVocabulary = None,
     softmax: options.Softmax = None,
     state: Annotated[
         StatePolicy,

@@ -10,7 +10,7 @@ import typer
 
 from elmore.cli import options
 from elmore.cli.index_building import build_shown
-from elmore.errors import MissingExtraError
+from elmore.cli.missing_extra import explaining_missing_extra
 from elmore.text.language import Language
 
 
@@ -49,7 +49,7 @@ def explore(
     """Look at word vectors in context: maps of uses, nearest uses, sentences, surprise, tasks.
 
     The page is served on this machine only and loads nothing from elsewhere. Text files are
-    indexed first; the next time, their index is used as it is. Ctrl-C ends the server.
+    indexed first; the next time, that index is used. Ctrl-C ends the server.
 
     For example:
 
@@ -61,13 +61,9 @@ def explore(
 
         elmore explore index/ --task entities/
     """
-    try:
+    with explaining_missing_extra(needed_for="elmore explore", extra="explore"):
         from elmore.serve.settings import ServeSettings  # noqa: PLC0415
         from elmore.serve.start import serve  # noqa: PLC0415
-    except ModuleNotFoundError as error:
-        if error.name is not None and error.name.startswith("elmore"):
-            raise
-        raise MissingExtraError(needed_for="elmore explore", extra="explore") from None
     chosen_form = options.choose_form(form, tokenized=tokenized)
     from elmore.explore.index_state import looks_like_index  # noqa: PLC0415  brings numpy
 

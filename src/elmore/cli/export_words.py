@@ -54,7 +54,7 @@ def export_words(
 ) -> None:
     """Write one static vector per word, in word2vec's text or binary format.
 
-    With --words alone, a vector depends on the spelling of its word only (layer 0). With --text, it
+    With only --words, a vector depends only on the spelling of its word (layer 0). With --text, it
     is the mean over all uses of the word. gensim, fastText's tools and others read these files.
 
     For example:

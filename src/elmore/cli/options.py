@@ -89,6 +89,10 @@ TokenEmbeddings = Annotated[
 Vocabulary = Annotated[
     Path | None, typer.Option(help="The vocabulary of --token-embeddings or of a checkpoint.")
 ]
+CheckpointVocabulary = Annotated[
+    Path | None,
+    typer.Option("--vocabulary", help="The words that a TensorFlow checkpoint predicts."),
+]
 Softmax = Annotated[
     Path | None,
     typer.Option(
@@ -188,6 +192,12 @@ Changes = Annotated[
     list[str] | None,
     typer.Option("--set", help="Change a setting: --set training.seed=2. Can be repeated."),
 ]
+
+
+def is_given(context: typer.Context, name: str) -> bool:
+    """Return whether the user gave this option, and not its default."""
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
 
 
 def choose_form(form: TextForm | None, *, tokenized: bool) -> TextForm | None:

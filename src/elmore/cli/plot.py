@@ -68,7 +68,7 @@ def plot(
 ) -> None:
     """Plot the loss and the held-out perplexity of training runs.
 
-    The runs need not be finished.
+    The runs do not have to be finished.
 
     For example:
 

@@ -86,12 +86,12 @@ def prepare(
         bool,
         typer.Option(
             "--verify",
-            help="Prepare nothing; check all files of the corpus in --out against their checksums.",
+            help="Only check all files of the corpus in --out against their checksums.",
         ),
     ] = False,
     as_json: options.Json = False,
 ) -> None:
-    """Split text into tokens, choose a vocabulary, and hold some documents out.
+    """Split text into tokens, choose a vocabulary, and hold out some documents.
 
     Blank lines end documents. Memory use depends on the vocabulary, not on the size of the text. To
     resume after an interruption, rerun the command.
@@ -155,17 +155,12 @@ def _refuse_other_options(context: typer.Context) -> None:
     others = [
         "TEXT" if parameter.name == "text" else parameter.opts[0]
         for parameter in context.command.params
-        if parameter.name not in allowed and _is_given(context, str(parameter.name))
+        if parameter.name not in allowed and options.is_given(context, str(parameter.name))
     ]
     if others:
         raise typer.BadParameter(
             f"--verify only checks the corpus in --out; leave out {', '.join(others)}"
         )
-
-
-def _is_given(context: typer.Context, name: str) -> bool:
-    source = context.get_parameter_source(name)
-    return source is not None and source.name == "COMMANDLINE"
 
 
 def _verify(folder: Path, *, as_json: bool) -> None:

@@ -25,7 +25,7 @@ def score(
     text: options.OptionalText = None,
     model: options.PredictingModel = None,
     options_path: options.Options = None,
-    vocabulary: options.Vocabulary = None,
+    vocabulary: options.CheckpointVocabulary = None,
     softmax: options.Softmax = None,
     sentence: Annotated[
         str | None, typer.Option("--sentence", help="A sentence to score instead of a text.")

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from elmore.cli import options
-from elmore.errors import MissingExtraError
+from elmore.cli.missing_extra import explaining_missing_extra
 from elmore.text.language import Language
 
 _MODEL = typer.Option(
@@ -111,13 +111,9 @@ def serve(
 
         ELMORE_API_KEY=secret elmore serve --host 0.0.0.0 --workers 4
     """
-    try:
+    with explaining_missing_extra(needed_for="elmore serve", extra="serve"):
         from elmore.serve.settings import Limits, ServeSettings  # noqa: PLC0415
         from elmore.serve.start import serve as start  # noqa: PLC0415
-    except ModuleNotFoundError as error:
-        if error.name is not None and error.name.startswith("elmore"):
-            raise
-        raise MissingExtraError(needed_for="elmore serve", extra="serve") from None
     start(
         ServeSettings(
             models=tuple(model or ()),

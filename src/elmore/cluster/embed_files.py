@@ -6,7 +6,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from elmore import ElmoreError, Embedder, FilesReport, plan_files
+from elmore import ElmoreError, Embedder, FilesReport, explain_calls, plan_files
 from elmore.cluster.local import run_locally
 from elmore.cluster.progress import OnProgress, WorkerProgress
 from elmore.cluster.ray_engine import run_on_ray
@@ -23,6 +23,7 @@ class EngineName(StrEnum):
     """Actors of a Ray cluster, or of a Ray on this machine."""
 
 
+@explain_calls()
 def embed_files(
     embedder: Embedder | str | Path | None,
     texts: str | Path | Sequence[str | Path],

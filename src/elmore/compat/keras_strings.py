@@ -9,23 +9,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from elmore import ElmoreError, MissingExtraError
+from elmore import ElmoreError, require_extra
 from elmore.compat.string_arrays import decode_strings
+
+require_extra("keras", needed_for="elmore.compat.keras")
 
 try:
     import keras
 except ModuleNotFoundError as error:
-    if error.name == "keras":
-        raise MissingExtraError(needed_for="elmore.compat.keras", extra="keras") from error
     raise ElmoreError(
         f"the backend that Keras is set to needs {error.name}, which is not installed; install it, "
         "or set KERAS_BACKEND=torch before keras is imported"
     ) from error
-if keras.__version__.startswith(("1.", "2.")):
-    raise ElmoreError(
-        f"Keras {keras.__version__} is installed, but elmore.compat.keras needs Keras 3: pip "
-        "install 'elmore[keras]'"
-    )
 
 __all__ = ["StringLayer", "find_shape", "keras"]
 

@@ -74,7 +74,7 @@ class ArrowEmbedder:
         self.column = column
         self.output = output
         self.tokenized = tokenized
-        self.pool = None if pool is None else str(Pool(read_choice("pool", pool, Pool)))
+        self.pool = None if pool is None else _read_pool(pool)
         self.layers = layers
         self.threads = threads
         self.fixed_size = fixed_size
@@ -139,7 +139,8 @@ class ArrowEmbedder:
         return found
 
     def _key(self, fingerprint: str) -> str:
-        name = "loaded" if isinstance(self._model, Embedder) else self._model
+        model = self._model
+        name = model.__getstate__()["settings"] if isinstance(model, Embedder) else model
         return json.dumps([name, self._settings, fingerprint], default=str)
 
     def _embed(self, texts: list[Any]) -> tuple[list[Any], list[list[str]] | None]:
@@ -234,6 +235,15 @@ class ArrowEmbedder:
                 "one with column="
             )
         return table[self.column]
+
+
+def _read_pool(pool: Pool | str) -> str:
+    if pool == Pool.SIMILARITY:
+        raise ConfigError(
+            "pool similarity is not available for tables; use Embedder.sentence_vectors, or mean, "
+            "max or last"
+        )
+    return str(read_choice("pool", pool, Pool))
 
 
 def _join_layers(vectors: Any) -> Any:

@@ -17,10 +17,11 @@ import torch
 from elmore.arguments import explain_calls
 from elmore.config import WEIGHTS_IN_MEMORY, Precision, StatePolicy, read_precision
 from elmore.embed.layer_choice import AVERAGE, Array, LayerChoice, Layers, Output
+from elmore.embed.model_origin import ModelOrigin
 from elmore.embed.other_names import OTHER_ARGUMENTS, ExplainsNames, explain_name
-from elmore.embed.pooling import Pool, SentencePool, pool_tokens
+from elmore.embed.pooling import Pool, pool_sentence
 from elmore.embed.progress import show_progress
-from elmore.embed.similarity import SMOOTHING, fit_similarity, pool_similarity
+from elmore.embed.similarity import SMOOTHING, fit_similarity
 from elmore.errors import ConfigError, ModelError
 from elmore.jobs.device import move_model, read_device
 from elmore.model.packed_bilm import freeze
@@ -28,28 +29,14 @@ from elmore.model.state import BiLMState, RowMemory
 from elmore.read.engine import Engine
 from elmore.read.token_cache import TokenCache
 from elmore.read.windows import SentenceWindow, WindowedReading
-from elmore.settings import check_number, check_positive, check_range, read_choice, read_path
+from elmore.settings import check_number, check_positive, check_range, read_choice
 from elmore.text.inputs import check_sentences
 from elmore.text.language import Language
 from elmore.text.offsets import find_offsets
 from elmore.text.tokens import parse_sentence
 from elmore.weights.elmo_model import ElmoModel
-from elmore.weights.hub import fetch
-from elmore.weights.loading import (
-    ModelSource,
-    find_default,
-    find_source,
-    read_source,
-    replace_similarity,
-)
-from elmore.weights.similarity_file import FILES as SIMILARITY_FILES
-from elmore.weights.similarity_file import (
-    Similarity,
-    check_width,
-    has_similarity,
-    read_similarity,
-)
-from elmore.weights.softmax_file import has_softmax
+from elmore.weights.loading import ModelSource, find_source, read_source
+from elmore.weights.similarity_file import Similarity
 
 if TYPE_CHECKING:
     from elmore.embed.arrow_embedder import ArrowEmbedder
@@ -148,7 +135,7 @@ class Embedder(metaclass=ExplainsNames):
         model.require_weights()
         check_range("max_sentence_tokens", max_sentence_tokens, 1, sys.maxsize)
         check_range("cache_size", cache_size, 0, sys.maxsize)
-        self.model = model.eval()
+        self._origin = ModelOrigin(model.eval())
         self.state = StatePolicy(read_choice("state", state, StatePolicy))
         self.language = Language(read_choice("language", language, Language))
         self.layers = layers
@@ -164,14 +151,11 @@ class Embedder(metaclass=ExplainsNames):
             num_parallel=max(1, torch.get_num_threads() // 2),  # one thread per direction
         )
         self._memory = RowMemory()
-        self._source: ModelSource | None = None  # None: the model was given, not loaded
-        self._language_model: LanguageModel | None = None
         self._similarity: Similarity | None = None  # of `fit_similarity`
-        self._stored_similarity: Similarity | None = None  # of the folder, read when it is needed
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what is needed to rebuild the embedder; packed weights and caches are left out."""
-        source = None if self._is_changed() else self._source
+        source = None if self._origin.is_changed else self._origin.source
         if source is None and self.model.is_released:
             raise ModelError(
                 "this embedder cannot be pickled, because its model has released its weights; make "
@@ -193,7 +177,7 @@ class Embedder(metaclass=ExplainsNames):
             },
             "memory": self._memory,
             # With a source, what is stored there is read again.
-            "similarity": self._similarity or (self._stored_similarity if source is None else None),
+            "similarity": self._similarity or (self._origin.similarity if source is None else None),
         }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -226,11 +210,13 @@ class Embedder(metaclass=ExplainsNames):
             self.model.release_weights()
         else:
             self.model.keep_weights()
-        self._source = replace(source, fingerprint=self.model.fingerprint())
+        loaded = replace(source, fingerprint=self.model.fingerprint())
+        self._origin = ModelOrigin(self.model, loaded)
 
-    def _is_changed(self) -> bool:
-        """Return whether the model's weights were changed after loading."""
-        return self._source is not None and self._source.fingerprint != self.model.fingerprint()
+    @property
+    def model(self) -> ElmoModel:
+        """The model; without its weights, if they were packed and released."""
+        return self._origin.model
 
     @property
     def num_layers(self) -> int:
@@ -254,23 +240,11 @@ class Embedder(metaclass=ExplainsNames):
 
     def find_model_folder(self) -> Path | None:
         """Return the folder of elmore that the model was loaded from; None for any other model."""
-        if self._source is None or self._source.is_default or self._source.hub_id is not None:
-            return None
-        folder = self._source.find()
-        return folder if (folder / "model.safetensors").exists() else None
+        return self._origin.find_folder()
 
     def find_model_file(self, name: str) -> Path | None:
         """Return a file that is stored with the model, if there is one of this name."""
-        if self._source is None:
-            return None
-        if self._source.hub_id is not None:
-            fetch(self._source.hub_id, [name], **self._source.hub_options)
-        folder = find_default() if self._source.is_default else self._source.find()
-        return folder / name if (folder / name).is_file() else None
-
-    def read_model_again(self) -> ElmoModel:
-        """Return the model with its weights, which a loaded embedder does not keep."""
-        return self.model if self._source is None else self._source.read_again()
+        return self._origin.find_file(name)
 
     def initial_state(self, num_sentences: int) -> BiLMState:
         """Return the state that sentences start from."""
@@ -354,7 +328,7 @@ class Embedder(metaclass=ExplainsNames):
         self,
         sentences: str | Iterable[Sentence],
         *,
-        pool: SentencePool | str = SentencePool.MEAN,
+        pool: Pool | str = Pool.MEAN,
         layers: Layers | None = None,
         tokenized: bool = False,
         output: Output | str = Output.NUMPY,
@@ -373,20 +347,13 @@ class Embedder(metaclass=ExplainsNames):
         A sentence without tokens gets zeros. Several layers are concatenated, layer by layer. Input
         and the other arguments are as for `embed`; one sentence gives a single vector.
         """
-        how = SentencePool(read_choice("pool", pool, SentencePool))
+        how = Pool(read_choice("pool", pool, Pool))
         wanted = Output(read_choice("output", output, Output))
-        if how is SentencePool.SIMILARITY:
-            if layers is not None:
-                raise ConfigError(
-                    f"layers is {layers!r:.60}, but pool='similarity' has layers of its own; leave "
-                    "out layers, or choose them in fit_similarity"
-                )
-            similarity = self._find_similarity()
-            layers, dim = similarity.layers, similarity.matrix.shape[1]
-            reduce = partial(pool_similarity, similarity=similarity)
-        else:
+        similarity = self.find_similarity(layers) if how is Pool.SIMILARITY else None
+        if similarity is None:
             dim = (self.choose_layers(layers).num_kept or 1) * self.vector_dim
-            reduce = partial(_pool, pool=Pool(how))
+        else:
+            layers, dim = similarity.layers, similarity.dim
         parsed, is_single = self._parse_input(sentences, tokenized=tokenized)
         windows = self._windows(
             parsed,
@@ -398,12 +365,13 @@ class Embedder(metaclass=ExplainsNames):
         pooled: list[Array] = []
         with show_progress(len(parsed), is_shown=progress) as advance:
             for window in windows:
-                tokens = parsed[len(pooled) : len(pooled) + len(window.vectors)]
-                pooled.extend(map(reduce, tokens, window.vectors))
+                for tokens, vectors in zip(window.sentences, window.vectors, strict=True):
+                    found = pool_sentence(tokens, vectors, how, similarity=similarity)
+                    pooled.append(found.reshape(-1))
                 advance(len(window.vectors))
         stacked = np.stack(pooled) if pooled else np.empty((0, dim), dtype=np.float32)
-        found = stacked[0] if is_single else stacked
-        return torch.from_numpy(found).to(self.device) if wanted is Output.TORCH else found
+        kept = stacked[0] if is_single else stacked
+        return torch.from_numpy(kept).to(self.device) if wanted is Output.TORCH else kept
 
     def fit_similarity(
         self,
@@ -436,30 +404,23 @@ class Embedder(metaclass=ExplainsNames):
             self._similarity = fit_similarity(parsed, read(), layers=layers, smoothing=smoothing)
         return self._similarity
 
-    def _find_similarity(self) -> Similarity:
-        found = self._read_similarity()
+    def find_similarity(self, layers: Layers | None = None) -> Similarity:
+        """Return what `fit_similarity` computed, from the model folder if it was stored there.
+
+        `layers` are those of a call, which cannot choose them.
+        """
+        if layers is not None:
+            raise ConfigError(
+                f"layers is {layers!r:.60}, but pool='similarity' has layers of its own; leave "
+                "out layers, or choose them in fit_similarity"
+            )
+        found = self._similarity or self._origin.read_similarity()
         if found is None:
             raise ModelError(
                 "this model has nothing stored for pool='similarity'; call "
                 "fit_similarity(sentences) first, with text like yours, or use pool='mean'"
             )
         return found
-
-    def _read_similarity(self) -> Similarity | None:
-        """Return what `fit_similarity` computed, from the model folder on first use."""
-        source = self._source
-        if self._similarity is not None:
-            return self._similarity
-        if self._stored_similarity is None and source is not None:
-            if source.hub_id is not None:
-                fetch(source.hub_id, SIMILARITY_FILES, **source.hub_options)
-            folder = find_default() if source.is_default else source.find()
-            if has_similarity(folder):
-                found = read_similarity(folder, model=self.model.fingerprint())
-                num_kept = self.choose_layers(found.layers).num_kept or 1
-                check_width(found, num_numbers=num_kept * self.vector_dim, folder=folder)
-                self._stored_similarity = found
-        return self._stored_similarity
 
     def to_features(self, column: str = "text", **how: Any) -> "ArrowEmbedder":
         """Return a function that adds vectors to batches of a table, such as those of datasets.
@@ -507,10 +468,7 @@ class Embedder(metaclass=ExplainsNames):
     @property
     def has_lm_head(self) -> bool:
         """Whether it can score sentences and fill gaps; published weights have no LM head."""
-        if self._source is None:
-            return False
-        folder = find_default() if self._source.is_default else self._source.find()
-        return has_softmax(folder)
+        return self._origin.has_lm_head
 
     @property
     def language_model(self) -> "LanguageModel":
@@ -518,20 +476,7 @@ class Embedder(metaclass=ExplainsNames):
 
         Unless the embedder has packed its weights, both use the same model, changes included.
         """
-        if self._language_model is None:
-            from elmore.lm.language_model import read_language_model  # noqa: PLC0415  often not needed
-
-            source = self._source
-            if source is None:
-                raise ModelError(
-                    "a model in memory has no LM head; load one from a folder with elmore.load"
-                )
-            loaded = read_language_model(source)
-            source.check_same(loaded.elmo)
-            if not self.model.is_released:
-                loaded = replace(loaded, elmo=self.model)
-            self._language_model = loaded.to(self.device)
-        return self._language_model
+        return self._origin.load_language_model(self.device)
 
     def save(
         self,
@@ -545,43 +490,26 @@ class Embedder(metaclass=ExplainsNames):
         `store_softmax` is the format of the LM head, by default that of the other weights; it can
         also be `int8`.
         """
-        from elmore.lm.language_model import NoSoftmaxError  # noqa: PLC0415
-
-        folder = read_path("folder", folder)
-        is_known = self._similarity is not None or not self._is_changed()
-        similarity = self._read_similarity() if is_known else None  # of the weights as loaded
-        try:
-            if self._source is None:
-                self.model.save_pretrained(folder, store=store)
-            else:
-                self.language_model.save(folder, store=store, store_softmax=store_softmax)
-        except NoSoftmaxError:
-            self.load_model().save_pretrained(folder, store=store)
-        replace_similarity(folder, similarity)
+        self._origin.save(
+            folder,
+            similarity=self._similarity,
+            device=self.device,
+            store=store,
+            store_softmax=store_softmax,
+        )
 
     def load_model(self) -> ElmoModel:
         """Return the model with its weights, loading them again if they were released."""
-        if self.model.is_released and self._source is not None:
-            return self._source.read_again()
-        self.model.require_weights()
-        return self.model
+        return self._origin.load_model()
 
     @property
     def is_shipped(self) -> bool:
         """Whether this is the model that comes with elmore."""
-        return self._source is not None and self._source.is_default and not self._is_changed()
+        return self._origin.is_shipped
 
     def find_path(self) -> str:
         """Return the path of the model's files, for functions that read them again."""
-        remedy = "save it to a folder with save(folder), and give that folder"
-        if self._source is None:
-            raise ModelError(f"the model of this embedder is not in a file; {remedy}")
-        if self._is_changed():
-            raise ModelError(
-                f"the model of this embedder was changed after it was loaded from {self._source}; "
-                f"{remedy}"
-            )
-        return self._source.find_complete(remedy=remedy)
+        return self._origin.find_path()
 
     @property
     def device(self) -> torch.device:
@@ -590,12 +518,12 @@ class Embedder(metaclass=ExplainsNames):
 
     def to(self, device: str | torch.device) -> Self:
         """Move to another device, in place."""
-        is_changed = self._is_changed()
-        self.model = move_model(self.load_model(), read_device(device))
+        source, is_changed = self._origin.source, self._origin.is_changed
+        model = move_model(self.load_model(), read_device(device))
+        self._origin = self._origin.with_model(model)
         self._freeze()
-        self._language_model = None
-        if self._source is not None and not is_changed:
-            self._release_weights(self._source)
+        if source is not None and not is_changed:
+            self._release_weights(source)
         return self
 
     def __getattr__(self, name: str) -> Any:
@@ -687,7 +615,3 @@ class Embedder(metaclass=ExplainsNames):
         if listed and all(isinstance(token, str) for token in listed):
             return [self._parse(listed)], True
         return [self._parse(sentence) for sentence in listed], False
-
-
-def _pool(tokens: Sequence[str], vectors: Array, *, pool: Pool) -> Array:  # noqa: ARG001  as pool_similarity
-    return pool_tokens(vectors, pool).reshape(-1)

@@ -88,10 +88,10 @@ def embed_to_file(
     the line that each sentence starts on, or its position in the list, from 1.
 
     `dtype` is the format of the numbers: "f32", "f16" or, in .parquet files, "int8" with a scale
-    per vector. With `pool` ("mean", "max" or "last"), a sentence has one vector, and its only token
-    is the whole sentence; with `per="document"`, so has a document. `words` (a list, or the path of
-    a file with one per line) keeps the vectors of these words only. `dim` projects vectors to fewer
-    dimensions; `fit_projection` makes a model that can do that.
+    per vector. With `pool` ("mean", "max", "last" or "similarity"), a sentence has one vector, and
+    its only token is the whole sentence; with `per="document"`, so has a document. `words` (a list,
+    or the path of a file with one per line) keeps the vectors of these words only. `dim` projects
+    vectors to fewer dimensions; `fit_projection` makes a model that can do that.
 
     If the call is interrupted, repeat it to resume: finished parts wait in `<out>.partial/`.
     `restart` deletes them. `progress` shows a progress bar; `on_progress` is called with the
@@ -129,7 +129,10 @@ def embed_to_file(
         rest = _skip_done(parsed, chunks, counter)
         advance(num_resumed)
         windows = embedder.windows(
-            rest, layers=layers, state=_to_state(chunks.state, embedder), num_before=num_resumed
+            rest,
+            layers=choice.find_layers(layers),
+            state=_to_state(chunks.state, embedder),
+            num_before=num_resumed,
         )
         # Only now, because it needs what was noted about the sentences that are done.
         writer = stack.enter_context(
@@ -191,9 +194,19 @@ def choose_output(
     words: str | Path | Iterable[str] | None,
     dim: int | None,
 ) -> OutputChoice:
-    """Check what to keep, and find the projection of the model."""
-    projection = None if dim is None else find_projection(embedder, layers=layers, dim=dim)
-    choice = read_output_choice(pool=pool, per=per, words=words, projection=projection)
+    """Check what to keep, and find what is stored for it with the model."""
+    is_similarity = pool == Pool.SIMILARITY
+    if is_similarity and dim is not None:
+        raise ConfigError(
+            f"dim is {dim!r:.60}, but pool similarity has a width of its own; leave out dim"
+        )
+    choice = read_output_choice(
+        pool=pool,
+        per=per,
+        words=words,
+        projection=None if dim is None else find_projection(embedder, layers=layers, dim=dim),
+        similarity=embedder.find_similarity(layers) if is_similarity else None,
+    )
     if choice.pools_documents and embedder.state is StatePolicy.STREAM:
         raise ConfigError(
             "under state policy stream a text has no documents; pool per sentence, or use the "
@@ -211,15 +224,15 @@ def describe_vectors(
 ) -> VectorHeader:
     """Return what a vector file says of how it was made."""
     kept = OutputChoice() if choice is None else choice
-    chosen = embedder.choose_layers(layers)
-    projection = kept.projection
+    chosen = embedder.choose_layers(kept.find_layers(layers))
+    projection = kept.similarity or kept.projection
     return VectorHeader(
         model=embedder.model.config.about.name,
         model_hash=embedder.model.fingerprint(),
         state=str(embedder.state),
         layers=str(chosen),
         dtype=DTYPES[read_precision("dtype", dtype, VECTORS_IN_FILES)],
-        num_layers=chosen.num_kept,
+        num_layers=None if kept.similarity else chosen.num_kept,
         vector_dim=embedder.vector_dim if projection is None else projection.dim,
         precision=str(embedder.precision),
         kernel=embedder.kernel,

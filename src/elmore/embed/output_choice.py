@@ -7,14 +7,15 @@ from pathlib import Path
 
 import numpy as np
 
-from elmore.embed.layer_choice import Array
-from elmore.embed.pooling import Pool, pool_tokens
+from elmore.embed.layer_choice import Array, Layers
+from elmore.embed.pooling import Pool, pool_sentence
 from elmore.embed.projection import Projection
 from elmore.embed.unit import Unit
 from elmore.embed.vector_file import SentenceVectors
 from elmore.errors import ConfigError, DataError
 from elmore.settings import read_choice
 from elmore.text.vocabulary import read_entries
+from elmore.weights.similarity_file import Similarity
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,11 +26,16 @@ class OutputChoice:
     per: Unit = Unit.SENTENCE
     words: frozenset[str] | None = None
     projection: Projection | None = None
+    similarity: Similarity | None = None  # for Pool.SIMILARITY
 
     @property
     def pools_documents(self) -> bool:
         """Whether a document has one vector."""
         return self.pool is not None and self.per is Unit.DOCUMENT
+
+    def find_layers(self, layers: Layers | None) -> Layers | None:
+        """Return the layers to read: those of a call, or those of the similarity."""
+        return layers if self.similarity is None else self.similarity.layers
 
     def find_kept(self, tokens: Sequence[str]) -> list[int]:
         """Return the positions of the tokens whose vectors are kept."""
@@ -52,6 +58,7 @@ def read_output_choice(
     per: Unit | str = Unit.SENTENCE,
     words: str | Path | Iterable[str] | None = None,
     projection: Projection | None = None,
+    similarity: Similarity | None = None,
 ) -> OutputChoice:
     """Check what a user wants to keep."""
     how = None if pool is None else Pool(read_choice("pool", pool, Pool))
@@ -71,6 +78,7 @@ def read_output_choice(
         per=unit,
         words=None if words is None else _read_words(words),
         projection=projection,
+        similarity=similarity,
     )
 
 
@@ -99,7 +107,8 @@ class Reducer:
             self._document.add(tokens, vectors)
             return []
         if choice.pool is not None:
-            return [self._store([" ".join(tokens)], pool_tokens(vectors, choice.pool))]
+            pooled = pool_sentence(tokens, vectors, choice.pool, similarity=choice.similarity)
+            return [self._store([" ".join(tokens)], pooled)]
         if choice.words is None:
             return [self._store(list(tokens), vectors)]
         kept = choice.find_kept(tokens)

@@ -1,10 +1,13 @@
 """Reduce the vectors of a sentence's tokens to one."""
 
+from collections.abc import Sequence
 from enum import StrEnum
 
 import numpy as np
 
 from elmore.embed.layer_choice import Array
+from elmore.embed.similarity import pool_similarity
+from elmore.weights.similarity_file import Similarity
 
 
 class Pool(StrEnum):
@@ -15,20 +18,20 @@ class Pool(StrEnum):
     LAST = "last"
     """Each direction after the whole sentence: the forward LM at the last token, the backward LM at
     the first."""
-
-
-class SentencePool(StrEnum):
-    """How `sentence_vectors` makes one vector per sentence."""
-
-    MEAN = "mean"
-    MAX = "max"
-    LAST = "last"
     SIMILARITY = "similarity"
-    """For comparing meanings; see embed/similarity.py."""
+    """For comparing meanings; see embed/similarity.py. It has layers and a width of its own."""
 
 
-def pool_tokens(vectors: Array, pool: Pool) -> Array:
-    """Reduce (tokens, D) to (1, D), or (layers, tokens, D) to (layers, 1, D); zeros if empty."""
+def pool_sentence(
+    tokens: Sequence[str], vectors: Array, pool: Pool, *, similarity: Similarity | None = None
+) -> Array:
+    """Reduce (tokens, D) to (1, D), or (layers, tokens, D) to (layers, 1, D); zeros if empty.
+
+    `Pool.SIMILARITY` needs `similarity`, and gives one vector of its width.
+    """
+    if pool is Pool.SIMILARITY:
+        assert similarity is not None
+        return pool_similarity(tokens, vectors, similarity)[None]
     if vectors.shape[-2] == 0:
         return np.zeros((*vectors.shape[:-2], 1, vectors.shape[-1]), dtype=np.float32)
     match pool:

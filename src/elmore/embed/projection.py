@@ -163,8 +163,8 @@ def _find_folder(embedder: Embedder) -> Path:
 
 
 def _save_model(embedder: Embedder, folder: Path) -> None:
-    # The embedder's own copy has no weights left that could be saved.
-    embedder.read_model_again().save_pretrained(folder)
+    # The embedder's own copy may have no weights left that could be saved.
+    embedder.load_model().save_pretrained(folder)
 
 
 def _read(path: Path) -> tuple[Projection, dict[str, str]]:

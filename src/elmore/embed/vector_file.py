@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from elmore.arguments import explain_calls
 from elmore.config import Precision
 from elmore.embed.vector_folder import find_parts
-from elmore.errors import DataError, MissingExtraError
+from elmore.errors import DataError
+from elmore.extras import require_extra
 from elmore.files.atomic import replace_file, resolve_target
 from elmore.settings import read_path
 
@@ -186,13 +187,13 @@ class StoredVectors(Iterator[SentenceVectors]):
 
     def to_pandas(self) -> Any:
         """Return a pandas.DataFrame; each vector is a numpy array."""
-        with _explaining_missing_library("pandas"):
-            return self.to_arrow().to_pandas()
+        require_extra("pandas", needed_for="a table of pandas")
+        return self.to_arrow().to_pandas()
 
     def to_polars(self) -> Any:
         """Return a polars.DataFrame; vectors have the type Array."""
-        with _explaining_missing_library("polars"):
-            return import_module("polars").from_arrow(self.to_arrow())
+        require_extra("polars", needed_for="a table of polars")
+        return import_module("polars").from_arrow(self.to_arrow())
 
 
 @explain_calls()
@@ -305,14 +306,6 @@ def _find_header(path: Path, sentences: Sequence[SentenceVectors]) -> VectorHead
         num_layers=len(vectors) if vectors.ndim == 3 else None,
         vector_dim=vectors.shape[-1],
     )
-
-
-@contextmanager
-def _explaining_missing_library(name: str) -> Iterator[None]:
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        raise MissingExtraError(needed_for=f"a table of {name}", extra=name) from error
 
 
 @contextmanager

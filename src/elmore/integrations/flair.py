@@ -5,11 +5,10 @@ from typing import Any, Self
 
 import torch
 
-from elmore import ElmoreError
-from elmore.integrations.required import require
+from elmore import ElmoreError, require_extra
 from elmore.integrations.saved_model import SavedModel
 
-require("flair", extra="flair", at_least=(0, 15), below=(0, 16))
+require_extra("flair", needed_for="elmore.integrations.flair")
 
 import flair  # noqa: E402
 from flair.data import Sentence  # noqa: E402

@@ -2,10 +2,9 @@
 
 from typing import Any
 
-from elmore import word_vectors
-from elmore.integrations.required import require
+from elmore import require_extra, word_vectors
 
-require("gensim", extra="gensim", at_least=(4, 3))
+require_extra("gensim", needed_for="elmore.integrations.gensim")
 
 from gensim.models import KeyedVectors  # noqa: E402
 

@@ -15,10 +15,9 @@ from torch import Tensor
 from torch.nn.functional import pad
 from torch.nn.utils.rnn import pad_sequence
 
-from elmore import Elmo, ElmoreError, Embedder, ScalarMix, load, load_model, tokenize
-from elmore.integrations.required import require
+from elmore import Elmo, ElmoreError, Embedder, ScalarMix, load, load_model, require_extra, tokenize
 
-require("sentence-transformers", extra="sentence-transformers", at_least=(6,), below=(7,))
+require_extra("sentence-transformers", needed_for="elmore.integrations.sentence_transformers")
 
 from sentence_transformers.base.modules import InputModule  # noqa: E402
 

@@ -11,10 +11,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from elmore import ElmoreError, Embedder, load
-from elmore.integrations.required import require
+from elmore import ElmoreError, Embedder, load, require_extra
 
-require("scikit-learn", extra="sklearn", at_least=(1, 6))
+require_extra("sklearn", needed_for="elmore.integrations.sklearn")
 
 from sklearn import get_config  # noqa: E402
 from sklearn.base import (  # noqa: E402

@@ -4,7 +4,7 @@ import ctypes
 from ctypes import POINTER, c_float, c_int32, c_int64, c_void_p
 
 # Must equal elmore_interface() in exports.cpp.
-INTERFACE = 2
+INTERFACE = 3
 
 
 class Matrix(ctypes.Structure):
@@ -30,6 +30,7 @@ class Layer(ctypes.Structure):
         ("output_clip", c_float),
         ("num_cells", c_int64),
         ("num_outputs", c_int64),
+        ("precision", c_int32),
     )
 
 
@@ -133,11 +134,10 @@ SIGNATURES: dict[str, tuple[type, list[object]]] = {
         c_int32,
         [
             *(
-                c_int32,
                 POINTER(Layer),
                 c_int64,
                 c_int32,
-            ),  # precision, layers, their number, residuals
+            ),  # layers, their number, residuals
             *(c_void_p, c_int64, c_void_p),  # sizes of steps, their number, positions
             *(c_void_p, c_int64),  # tokens, stride
             *(

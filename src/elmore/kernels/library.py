@@ -9,7 +9,8 @@ import logging
 import os
 import platform
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import IntFlag
 from functools import cache
@@ -109,6 +110,22 @@ def describe_kernel() -> str:
 def chosen_by_hand() -> str | None:
     """Return the value of ELMORE_KERNEL, or None if unset."""
     return os.environ.get("ELMORE_KERNEL") or None
+
+
+@contextmanager
+def choosing_kernel(kernel: str | None) -> Iterator[None]:
+    """Use one kernel for models that are loaded inside; None changes nothing."""
+    before = os.environ.get("ELMORE_KERNEL")
+    if kernel is not None:
+        os.environ["ELMORE_KERNEL"] = kernel
+    try:
+        yield
+    finally:
+        if kernel is not None:
+            if before is None:
+                del os.environ["ELMORE_KERNEL"]
+            else:
+                os.environ["ELMORE_KERNEL"] = before
 
 
 @dataclass(frozen=True, kw_only=True)

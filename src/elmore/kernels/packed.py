@@ -1,4 +1,4 @@
-"""What native code is given: packed weights (panels of outputs, in three precisions), and checks.
+"""What native code is given: packed weights (panels of outputs, in some precision), and checks.
 
 Shapes: O outputs, I inputs of a weight matrix.
 """
@@ -17,7 +17,26 @@ from elmore.kernels.library import Kernel
 from elmore.kernels.memory import allocate
 
 # The codes for the precisions in exports.cpp.
-CODES = {Precision.F32: 0, Precision.BF16: 1, Precision.INT8: 2}
+CODES = {Precision.F32: 0, Precision.BF16: 1, Precision.INT8: 2, Precision.F16: 3}
+
+# Weights compared at a time.
+ROWS_AT_ONCE = 256
+
+
+def narrow(precision: Precision, *weights: Tensor) -> Precision:
+    """Return f16 instead of f32 if it holds all weights exactly, else the given precision.
+
+    That is so in models that were stored in f16. Kernels then compute the same bits from half the
+    bytes.
+    """
+    if precision is Precision.F32 and all(map(_fits_f16, weights)):
+        return Precision.F16
+    return precision
+
+
+def _fits_f16(weight: Tensor) -> bool:
+    blocks = [weight[:1], *weight.split(ROWS_AT_ONCE)]  # one row is enough to refuse most
+    return all(block.half().float().equal(block) for block in blocks)
 
 
 class PackedMatrix:

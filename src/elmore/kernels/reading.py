@@ -19,7 +19,14 @@ from elmore.config import Precision
 from elmore.kernels import interface
 from elmore.kernels.library import Kernel, load_kernel
 from elmore.kernels.memory import allocate
-from elmore.kernels.packed import CODES, PackedMatrix, check, check_floats, interleave_numbers
+from elmore.kernels.packed import (
+    CODES,
+    PackedMatrix,
+    check,
+    check_floats,
+    interleave_numbers,
+    narrow,
+)
 from elmore.kernels.scratch import Take
 from elmore.kernels.threads import run_together
 
@@ -40,6 +47,11 @@ class LayerWeights:
     cell_clip: float | None
     output_clip: float | None
 
+    def matrices(self) -> list[Tensor]:
+        """Return all weights but the bias."""
+        found = [self.input_weight, self.state_weight, self.projection_weight]
+        return [weight for weight in found if weight is not None]
+
 
 class PackedLayer:
     """One LSTM layer of one direction, packed for the kernel."""
@@ -59,6 +71,7 @@ class PackedLayer:
             None if weights.projection_weight is None else pack(weights.projection_weight)
         )
         self.bias = interleave_numbers(weights.bias, num_parts=4, panel=kernel.panel)
+        self.precision = precision
         self.cell_clip = inf if weights.cell_clip is None else weights.cell_clip
         self.output_clip = inf if weights.output_clip is None else weights.output_clip
         self.num_cells = len(weights.bias) // 4
@@ -75,6 +88,7 @@ class PackedLayer:
             self.output_clip,
             self.num_cells,
             self.num_outputs,
+            CODES[self.precision],
         )
 
 
@@ -91,7 +105,10 @@ class PackedReader:
     ) -> None:
         self.kernel_name = kernel.name
         self.directions = [
-            [PackedLayer(kernel, weights, precision=precision) for weights in layers]
+            [
+                PackedLayer(kernel, weights, precision=narrow(precision, *weights.matrices()))
+                for weights in layers
+            ]
             for layers in directions
         ]
         self.precision = precision
@@ -156,7 +173,6 @@ class PackedReader:
         def read_direction(number: int) -> None:
             check(
                 kernel.functions.elmore_read(
-                    CODES[self.precision],
                     self._structs[number],
                     num_layers,
                     self.has_residuals,

@@ -12,7 +12,14 @@ from torch import Tensor
 
 from elmore.config import Precision
 from elmore.kernels.library import Kernel, load_kernel
-from elmore.kernels.packed import CODES, PackedMatrix, check, check_floats, interleave_numbers
+from elmore.kernels.packed import (
+    CODES,
+    PackedMatrix,
+    check,
+    check_floats,
+    interleave_numbers,
+    narrow,
+)
 from elmore.kernels.threads import run_together, split_evenly
 
 # Below this many rows, threads cost more than they save.
@@ -31,10 +38,10 @@ class PackedLinear:
     def __init__(
         self, kernel: Kernel, weight: Tensor, bias: Tensor, *, precision: Precision
     ) -> None:
-        self.matrix = PackedMatrix(kernel, weight, precision=precision)
+        self.precision = narrow(precision, weight.detach())
+        self.matrix = PackedMatrix(kernel, weight, precision=self.precision)
         check_floats("a bias", bias, (len(weight),))
         self.bias = bias.detach().clone()
-        self.precision = precision
 
     def apply(self, x: Tensor) -> Tensor:
         """Map (U, I) to (U, O)."""
@@ -91,9 +98,9 @@ class PackedHighway:
         weight, bias = (
             torch.cat([a.detach(), b.detach()]) for a, b in zip(transform, gate, strict=True)
         )
-        self.matrix = PackedMatrix(kernel, weight, precision=precision, num_parts=2)
+        self.precision = narrow(precision, weight)
+        self.matrix = PackedMatrix(kernel, weight, precision=self.precision, num_parts=2)
         self.bias = interleave_numbers(bias, num_parts=2, panel=kernel.panel)
-        self.precision = precision
 
     def apply(self, x: Tensor) -> Tensor:
         """Map (U, F) to (U, F)."""

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +25,8 @@ from elmore.weights.loading import (
     read_source,
 )
 from elmore.weights.model_folder import WEIGHTS, check_target, round_tensors
+from elmore.weights.similarity_file import FILES as SIMILARITY_FILES
+from elmore.weights.similarity_file import Similarity
 from elmore.weights.softmax_file import (
     FILES,
     SETTINGS,
@@ -34,6 +36,7 @@ from elmore.weights.softmax_file import (
     read_softmax,
     replace_softmax,
 )
+from elmore.weights.stored_similarity import read_stored_similarity, replace_similarity
 
 if TYPE_CHECKING:
     from elmore.lm.expected_words import ExpectedWords
@@ -50,6 +53,8 @@ class LanguageModel:
     log_shares: Tensor  # (V,) log relative frequency of each word in the training text
     run: Mapping[str, Any] = field(default_factory=dict)
     """How it was trained, for information only."""
+    source: ModelSource | None = None
+    """Where it was loaded from, with the fingerprint of the weights."""
 
     def __repr__(self) -> str:
         return (
@@ -114,7 +119,8 @@ class LanguageModel:
         """Write a model folder with its softmax, atomically.
 
         `store_softmax` is the format of the softmax, by default that of the other weights; it can
-        also be `int8`.
+        also be `int8`. What `fit_similarity` has stored with a loaded model is written too, unless
+        the weights have changed.
         """
         folder = read_path("folder", folder)
         check_target(folder)
@@ -130,9 +136,18 @@ class LanguageModel:
             model=_fingerprint_on_disk(self.elmo, store=store),
             run=_plain(self.run if run is None else run),
         )
+        similarity = self._read_similarity()  # first, because its folder may be this one
         store_softmax = store if store_softmax is None else store_softmax
         with replace_softmax(folder, saved, store=store_softmax):
             self.elmo.save_pretrained(folder, store=store)
+        replace_similarity(folder, similarity, model=saved.model)
+
+    def _read_similarity(self) -> Similarity | None:
+        """Return what is stored for sentence similarity; None if it is of other weights."""
+        fingerprint = self.elmo.fingerprint()
+        if self.source is None or self.source.fingerprint != fingerprint:
+            return None
+        return read_stored_similarity(self.source, model=fingerprint)
 
     def push_to_hub(
         self,
@@ -142,11 +157,15 @@ class LanguageModel:
         store_softmax: str | None = None,
         **hub_options: Any,
     ) -> str:
-        """Upload the model folder with its softmax; return its URL."""
+        """Upload the model folder that `save` writes; return its URL.
+
+        What is stored for sentence similarity in the repository, but not in this folder, belongs
+        to other weights and is deleted.
+        """
         return upload(
             lambda folder: self.save(folder, store=store, store_softmax=store_softmax),
             repo_id,
-            **hub_options,
+            **{"delete_patterns": SIMILARITY_FILES, **hub_options},
         )
 
 
@@ -156,8 +175,6 @@ class NoSoftmaxError(ModelError):
 
 def find_model(source: ModelSource) -> Path:
     """Return the path of a model; from the hub, also fetch the settings of its softmax."""
-    if source.is_default:
-        return find_default()
     if source.hub_id is not None:
         fetch(source.hub_id, [SETTINGS], **source.hub_options)
     return source.find()
@@ -188,11 +205,11 @@ def read_language_model(source: ModelSource) -> LanguageModel:
     if source.hub_id is not None:
         fetch(source.hub_id, FILES, **source.hub_options)
     if source.is_default:
-        return _read_folder(find_default(), ModelSource())
+        return _read_folder(find_default(), source, source)
     with open_source(source) as opened:
         assert opened.path is not None
         if has_softmax(Path(opened.path)):
-            return _read_folder(Path(opened.path), opened)
+            return _read_folder(Path(opened.path), opened, source)
         found = find_softmax(opened)
         if found is None:
             raise NoSoftmaxError(
@@ -204,15 +221,15 @@ def read_language_model(source: ModelSource) -> LanguageModel:
         return _join(elmo, read_checkpoint_softmax(*found, elmo))
 
 
-def _read_folder(folder: Path, source: ModelSource) -> LanguageModel:
-    elmo = read_source(source)
+def _read_folder(folder: Path, opened: ModelSource, source: ModelSource) -> LanguageModel:
+    elmo = read_source(opened)
     saved = read_softmax(folder, dim=elmo.config.lstm.output_dim)
     if saved.model != elmo.fingerprint():
         raise ModelError(
             f"{folder}: the softmax does not belong to these weights; save both together, download "
             "the whole folder again, or convert it with --no-softmax"
         )
-    return _join(elmo, saved)
+    return replace(_join(elmo, saved), source=replace(source, fingerprint=saved.model))
 
 
 def _join(elmo: ElmoModel, saved: SavedSoftmax) -> LanguageModel:

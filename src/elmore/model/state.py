@@ -23,7 +23,7 @@ class BiLMState:
 
     def __getitem__(self, rows: slice | Tensor | Sequence[int]) -> "BiLMState":
         """Return the state of some of the sentences."""
-        return BiLMState(hidden=self.hidden[:, :, rows], cell=self.cell[:, :, rows])
+        return BiLMState(hidden=_take(self.hidden, rows), cell=_take(self.cell, rows))
 
     def like(self, other: "BiLMState") -> "BiLMState":
         """Convert to the dtype and device of another state."""
@@ -43,6 +43,20 @@ class BiLMOutput:
 
     layers: Tensor  # (L + 1, N, 2D)
     state: BiLMState
+
+
+def _take(states: Tensor, rows: slice | Tensor | Sequence[int]) -> Tensor:
+    """Return `states[:, :, rows]`."""
+    if (
+        isinstance(rows, Tensor)
+        and rows.dtype == torch.int64
+        and states.is_cpu
+        and states.dtype == torch.float32
+        and not states.requires_grad
+    ):
+        # Not by torch, whose threads would then keep their cores busy, and slow down the kernel's.
+        return torch.from_numpy(states.numpy().take(rows.numpy(), axis=2))
+    return states[:, :, rows]
 
 
 def repeat_state(hidden: Tensor, cell: Tensor, num_sentences: int) -> BiLMState:

@@ -95,7 +95,7 @@ class TokenCache:
         new_capacity = max(new_capacity, num_tokens)
         if new_capacity > capacity:
             grown = self._vectors.new_empty((NUM_MARKERS + new_capacity, self._vectors.shape[1]))
-            grown[: len(self._vectors)] = self._vectors
+            _put_rows(grown, torch.arange(len(self._vectors)), self._vectors)
             self._vectors = grown
             self._free += range(NUM_MARKERS + capacity, len(grown))
 

@@ -1,6 +1,6 @@
 """The index of a server: what the page shows of the uses of words, and the model for typed uses."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from functools import lru_cache
 from importlib.util import find_spec
@@ -57,23 +57,17 @@ class ServedIndex:
         return asdict(self._find(query))
 
     def _map(self, query: MapQuery) -> dict[str, Any]:
-        uses = self._find(query).uses
-        drawn = self.index.map(
-            uses,
-            query.layer,
-            method=query.method,
-            center_by_spelling=query.center_by_spelling,
-        )
-        return {"layer": query.layer, "numbers": [use.number for use in uses], **asdict(drawn)}
+        return self._describe_uses(query, self.index.map, method=query.method)
 
     def _groups(self, query: GroupsQuery) -> dict[str, Any]:
+        return self._describe_uses(query, self.index.groups, num_groups=query.num_groups)
+
+    def _describe_uses(
+        self, query: MapQuery | GroupsQuery, describe: Callable[..., Any], **settings: Any
+    ) -> dict[str, Any]:
+        """Return the uses that a query finds, with their map or groups in one layer."""
         uses = self._find(query).uses
-        found = self.index.groups(
-            uses,
-            query.layer,
-            num_groups=query.num_groups,
-            center_by_spelling=query.center_by_spelling,
-        )
+        found = describe(uses, query.layer, center_by_spelling=query.center_by_spelling, **settings)
         return {"layer": query.layer, "numbers": [use.number for use in uses], **asdict(found)}
 
     def find_query(self, given: int | TypedToken) -> Any:

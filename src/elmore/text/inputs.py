@@ -1,6 +1,7 @@
-"""Sentences as users give them in Python: the path of a text file, or a list."""
+"""Sentences and documents as users give them in Python: the path of a text file, or a list."""
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeGuard
 
@@ -75,6 +76,38 @@ def parse_given(sentence: GivenSentence, *, language: Language) -> list[str]:
 def is_folder(given: object) -> TypeGuard[str | Path]:
     """Return whether the path of a folder was given, and not sentences."""
     return isinstance(given, str | Path) and _exists(Path(given)) and Path(given).is_dir()
+
+
+def check_documents(given: Any, *, language: Language) -> Iterator[list[list[str]]]:
+    """Yield documents as lists of sentences; a list of strings is one document.
+
+    Strings inside a document are refused, because they may be sentences or tokens.
+    """
+    documents = iter(check_sentences(given, what="documents"))
+    first = next(documents, None)
+    if first is None:
+        return
+    rest = chain([first], documents)
+    if isinstance(first, str):
+        yield [_parse_string(sentence, language=language) for sentence in rest]
+        return
+    for document in rest:
+        sentences = list(check_sentences(document, what="tokenized sentences"))
+        if any(isinstance(sentence, str | bytes) for sentence in sentences):
+            raise DataError(
+                f"a document has the sentence {sentences[0]!r:.40}; give documents as lists of "
+                "tokenized sentences, such as [[['A', 'sentence', '.']]]"
+            )
+        yield [parse_sentence(sentence) for sentence in sentences]
+
+
+def _parse_string(sentence: Any, *, language: Language) -> list[str]:
+    if not isinstance(sentence, str):
+        raise DataError(
+            f"got {sentence!r:.40} in a list of strings; give strings only, or documents as lists "
+            "of tokenized sentences"
+        )
+    return parse_sentence(sentence, language=language)
 
 
 def _exists(path: Path) -> bool:

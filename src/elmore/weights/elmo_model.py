@@ -31,6 +31,7 @@ from elmore.weights.model_folder import (
     read_tensors,
     write_folder,
 )
+from elmore.weights.similarity_file import FILES as SIMILARITY_FILES
 from elmore.weights.softmax_file import FILES as SOFTMAX_FILES
 
 
@@ -163,12 +164,13 @@ class ElmoModel(
     def push_to_hub(self, repo_id: str, *, store: str = "f32", **hub_options: Any) -> str:
         """Upload the biLM without its softmax; `LanguageModel.push_to_hub` uploads both.
 
-        A softmax already in the repository belongs to other weights and is deleted.
+        A softmax, or what `fit_similarity` computed, that is already in the repository belongs to
+        other weights and is deleted.
         """
         return upload(
             lambda folder: self.save_pretrained(folder, store=store),
             repo_id,
-            **{"delete_patterns": SOFTMAX_FILES, **hub_options},
+            **{"delete_patterns": [*SOFTMAX_FILES, *SIMILARITY_FILES], **hub_options},
         )
 
 

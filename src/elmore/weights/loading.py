@@ -18,7 +18,6 @@ from elmore.weights.elmo_model import ElmoModel
 from elmore.weights.hub import fetch
 from elmore.weights.many_langs import read_many_langs
 from elmore.weights.model_folder import FILES, find_folder
-from elmore.weights.similarity_file import Similarity, remove_similarity, write_similarity
 from elmore.weights.softmax_file import FILES as SOFTMAX_FILES
 from elmore.weights.tf_checkpoint.prefix import find_prefix
 
@@ -56,7 +55,8 @@ class ModelSource:
 
     def find(self) -> Path:
         """Return the current path of the model."""
-        assert self.path is not None
+        if self.path is None:
+            return find_default()
         if self.hub_id is None or Path(self.path).exists():
             return find_folder(self.path)
         return find_folder(self.hub_id, **self.hub_options)
@@ -65,8 +65,6 @@ class ModelSource:
         """Return the path of a model that needs no other files; also fetch its softmax."""
         if self.options or self.token_embeddings or self.vocabulary or self.softmax:
             raise ModelError(f"the model of this embedder was loaded from several files; {remedy}")
-        if self.is_default:
-            return str(find_default())
         if self.hub_id is not None:
             fetch(self.hub_id, [*FILES, *SOFTMAX_FILES], **self.hub_options)
         return str(self.find())
@@ -265,16 +263,6 @@ def find_vocabulary(folder: Path) -> Path | None:
     names = sorted(path for path in folder.glob("vocab*.txt*") if path.is_file())
     found = [path for path in names if path.name.endswith((".txt", ".txt.gz"))]
     return found[0] if len(found) == 1 else None
-
-
-def replace_similarity(folder: Path, similarity: Similarity | None) -> None:
-    """Write what sentence vectors for similarity need next to a model that was just written.
-
-    Rounding the weights changes vectors too little to compute it again.
-    """
-    remove_similarity(folder)
-    if similarity is not None:
-        write_similarity(folder, similarity, model=load_model(folder).fingerprint())
 
 
 def default_model() -> ElmoModel:

@@ -5,6 +5,8 @@ similarity.safetensors  similarity.json (written last; without it the other is v
 Shapes: D numbers of the chosen layers, K numbers of a sentence vector.
 """
 
+import hashlib
+import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -42,6 +44,25 @@ class Similarity:
     matrix: Array  # (D, K)
     num_sentences: int  # that mean and matrix were computed from
 
+    @property
+    def dim(self) -> int:
+        """The width of a sentence vector."""
+        return self.matrix.shape[1]
+
+    @property
+    def listed_layers(self) -> str | int | list[int]:
+        """The layers as they are written to JSON."""
+        return self.layers if isinstance(self.layers, str | int) else list(self.layers)
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of everything sentence vectors depend on."""
+        settings = [self.listed_layers, self.smoothing, dict(self.shares)]
+        digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
+        for array in (self.mean, self.matrix):
+            digest.update(np.ascontiguousarray(array).data)
+        return digest.hexdigest()
+
 
 def write_similarity(folder: Path, similarity: Similarity, *, model: str) -> None:
     """Write the files of a model with this fingerprint into its folder."""
@@ -52,16 +73,13 @@ def write_similarity(folder: Path, similarity: Similarity, *, model: str) -> Non
     with replace_file(folder / WEIGHTS) as temporary:
         write_tensors(temporary, tensors)
         (folder / SETTINGS).unlink(missing_ok=True)
-    layers = similarity.layers
     settings = {
         "format": FORMAT,
         "model": model,
-        "layers": list(layers)
-        if isinstance(layers, Sequence) and layers != str(layers)
-        else layers,
+        "layers": similarity.listed_layers,
         "smoothing": similarity.smoothing,
         "input_dim": len(similarity.mean),
-        "output_dim": similarity.matrix.shape[1],
+        "output_dim": similarity.dim,
         "num_sentences": similarity.num_sentences,
         "shares": dict(similarity.shares),
     }
@@ -109,12 +127,12 @@ def read_similarity(folder: Path, *, model: str) -> Similarity:
     )
 
 
-def check_width(similarity: Similarity, *, num_numbers: int, folder: Path) -> None:
+def check_width(similarity: Similarity, *, num_numbers: int, source: str) -> None:
     """Check that a stored similarity fits a model with this many numbers per token."""
     if len(similarity.mean) != num_numbers:
         raise ModelError(
-            f"{folder / SETTINGS} is for {len(similarity.mean)} numbers per token, but the model "
-            f"gives {num_numbers}; download the whole folder again"
+            f"{SETTINGS} of {source} is for {len(similarity.mean)} numbers per token, but the "
+            f"model gives {num_numbers}; download the whole folder again"
         )
 
 

@@ -22,7 +22,7 @@ from elmore.embed.many_files.job_file import (
 )
 from elmore.embed.many_files.output_folder import LocalFolder, RemoteFolder, open_folder
 from elmore.embed.many_files.part_names import name_part, name_sidecar
-from elmore.embed.many_files.shard_worker import OnTokens, ShardWorker, choosing_kernel
+from elmore.embed.many_files.shard_worker import OnTokens, ShardWorker
 from elmore.embed.many_files.shards import ShardPlan, TextShard, plan_shards
 from elmore.embed.other_names import OTHER_ARGUMENTS
 from elmore.embed.pooling import Pool
@@ -30,6 +30,7 @@ from elmore.embed.unit import Unit
 from elmore.embed.vector_file import DTYPES, FORMATS, check_vector_path
 from elmore.embed.vector_folder import MANIFEST
 from elmore.errors import ConfigError, DataError
+from elmore.kernels.library import choosing_kernel
 from elmore.settings import check_range
 from elmore.text.excerpts import DocumentCuts
 from elmore.text.files import TextForm
@@ -245,7 +246,7 @@ def plan_files(
             pickled_embedder=_pickle(embedder),
             folder=str(folder if isinstance(folder, RemoteFolder) else folder.path.absolute()),
             suffix=suffix,
-            layers=embedder.layers if layers is None else layers,
+            layers=choice.find_layers(embedder.layers if layers is None else layers),
             choice=choice,
             header=header,
             settings=settings,

@@ -1,10 +1,8 @@
 """Embed one shard in whichever process: read its text, write its part, describe the part."""
 
-import os
 import pickle
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -19,6 +17,7 @@ from elmore.embed.output_choice import OutputChoice, Reducer
 from elmore.embed.sentence_notes import SentenceNotes
 from elmore.embed.vector_file import SentenceVectors, VectorHeader, write_vector_file
 from elmore.errors import ConfigError, DataError, DataWarning
+from elmore.kernels.library import choosing_kernel
 from elmore.text.inputs import GivenSentence
 
 # Called with the tokens and characters of the sentences that were read since the last call.
@@ -153,22 +152,6 @@ class ShardWorker:
 def is_write_error(error: DataError) -> bool:
     """Return whether an error is due to the storage and not to the text."""
     return isinstance(error.__cause__, OSError)
-
-
-@contextmanager
-def choosing_kernel(kernel: str | None) -> Iterator[None]:
-    """Use one kernel for models that are loaded inside."""
-    before = os.environ.get("ELMORE_KERNEL")
-    if kernel is not None:
-        os.environ["ELMORE_KERNEL"] = kernel
-    try:
-        yield
-    finally:
-        if kernel is not None:
-            if before is None:
-                del os.environ["ELMORE_KERNEL"]
-            else:
-                os.environ["ELMORE_KERNEL"] = before
 
 
 def stream_entries(

@@ -12,7 +12,7 @@
 
 using namespace elmore;
 
-enum Precision : int32_t { kF32 = 0, kBF16 = 1, kINT8 = 2 };
+enum Precision : int32_t { kF32 = 0, kBF16 = 1, kINT8 = 2, kF16 = 3 };
 
 extern "C" {
 
@@ -28,6 +28,7 @@ struct ElmoreLayer {
   const float* bias;
   float cell_clip, output_clip;
   int64_t num_cells, num_outputs;
+  int32_t precision;
 };
 
 struct ElmoreBackwardLayer {
@@ -70,6 +71,9 @@ int32_t with_precision(int32_t precision, Work work) {
       case kINT8:
         work(INT8{});
         break;
+      case kF16:
+        work(F16{});
+        break;
       default:
         work(F32{});
     }
@@ -85,7 +89,7 @@ int32_t with_precision(int32_t precision, Work work) {
 extern "C" {
 
 // Increase it with every change of a function or structure here, and in library.py.
-int32_t elmore_interface() { return 2; }
+int32_t elmore_interface() { return 3; }
 
 // Outputs per panel.
 int64_t elmore_panel() { return kPanel; }
@@ -107,17 +111,16 @@ int32_t elmore_pack(int32_t precision, const float* weights, int64_t output_stri
 
 // Runs all layers of one direction. `positions` are the packed rows' indices in the flat arrays:
 // `tokens`, and `outputs` with one array per layer.
-int32_t elmore_read(int32_t precision, const ElmoreLayer* layers, int64_t num_layers,
-                    int32_t has_residuals, const int32_t* step_sizes, int64_t num_steps,
-                    const int64_t* positions, const float* tokens, int64_t token_stride,
-                    const float* first_hidden, const float* first_cell, float* last_hidden,
-                    float* last_cell, float* outputs, int64_t layer_stride, int64_t row_stride,
-                    int32_t team_size) {
-  return with_precision(precision, [&](auto p) {
-    const Steps steps = {step_sizes, num_steps};
-    const float* below = tokens;
-    int64_t below_stride = token_stride;
-    for (int64_t depth = 0; depth < num_layers; ++depth) {
+int32_t elmore_read(const ElmoreLayer* layers, int64_t num_layers, int32_t has_residuals,
+                    const int32_t* step_sizes, int64_t num_steps, const int64_t* positions,
+                    const float* tokens, int64_t token_stride, const float* first_hidden,
+                    const float* first_cell, float* last_hidden, float* last_cell, float* outputs,
+                    int64_t layer_stride, int64_t row_stride, int32_t team_size) {
+  const Steps steps = {step_sizes, num_steps};
+  const float* below = tokens;
+  int64_t below_stride = token_stride;
+  for (int64_t depth = 0; depth < num_layers; ++depth) {
+    const int32_t status = with_precision(layers[depth].precision, [&](auto p) {
       const Layer layer = to_layer(layers[depth]);
       float* above = outputs + depth * layer_stride;
       const auto input_row = [&](int64_t n) { return below + positions[n] * below_stride; };
@@ -135,8 +138,10 @@ int32_t elmore_read(int32_t precision, const ElmoreLayer* layers, int64_t num_la
                last_cell + cell_size, {}, depth == 0, input_row, emit);
       below = above;
       below_stride = row_stride;
-    }
-  });
+    });
+    if (status) return status;
+  }
+  return 0;
 }
 
 // Runs one layer over packed (N, D) inputs in f32, and saves what the backward pass needs.

@@ -48,6 +48,10 @@ inline Floats fused(Floats a, Floats b, Floats c);
 // Loads consecutive bf16 numbers as floats.
 inline Floats load_bf16(const void* from);
 
+// Loads consecutive f16 numbers as floats; and rounds floats to f16, in the low half of each lane.
+inline Floats load_f16(const void* from);
+inline Ints to_f16(Floats numbers);
+
 // Loads signed bytes, two per lane, as pairs of 16-bit numbers; and multiplies and adds such pairs.
 inline Ints load_pairs(const void* from);
 inline Ints multiply_pairs(Ints a, Ints b);
@@ -58,6 +62,14 @@ inline Floats fused(Floats a, Floats b, Floats c) { return _mm512_fmadd_ps(a, b,
 
 inline Floats load_bf16(const void* from) {
   return (Floats)_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256((__m256i*)from)), 16);
+}
+
+inline Floats load_f16(const void* from) {
+  return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i*)from));
+}
+
+inline Ints to_f16(Floats numbers) {
+  return (Ints)_mm512_cvtepu16_epi32(_mm512_cvtps_ph(numbers, _MM_FROUND_TO_NEAREST_INT));
 }
 
 inline Ints load_pairs(const void* from) {
@@ -74,6 +86,14 @@ inline Floats fused(Floats a, Floats b, Floats c) { return _mm256_fmadd_ps(a, b,
 
 inline Floats load_bf16(const void* from) {
   return (Floats)_mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128((__m128i*)from)), 16);
+}
+
+inline Floats load_f16(const void* from) {
+  return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i*)from));
+}
+
+inline Ints to_f16(Floats numbers) {
+  return (Ints)_mm256_cvtepu16_epi32(_mm256_cvtps_ph(numbers, _MM_FROUND_TO_NEAREST_INT));
 }
 
 inline Ints load_pairs(const void* from) {
@@ -99,6 +119,23 @@ inline Floats load_bf16(const void* from) {
     bits[lane] = (int32_t)((uint32_t)high << 16);
   }
   return (Floats)bits;
+}
+
+inline Floats load_f16(const void* from) {
+  Floats numbers;
+  for (int lane = 0; lane < kLanes; ++lane) {
+    uint16_t half;
+    std::memcpy(&half, (const char*)from + 2 * lane, 2);
+    numbers[lane] = _cvtsh_ss(half);
+  }
+  return numbers;
+}
+
+inline Ints to_f16(Floats numbers) {
+  Ints halves;
+  for (int lane = 0; lane < kLanes; ++lane)
+    halves[lane] = _cvtss_sh(numbers[lane], _MM_FROUND_TO_NEAREST_INT);
+  return halves;
 }
 
 inline Ints load_pairs(const void* from) {

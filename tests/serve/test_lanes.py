@@ -147,6 +147,21 @@ def test_starting_the_thread_early_runs_its_preparation():
     assert started == ["thread", "first call"]
 
 
+def test_the_answers_of_a_large_batch_leave_room_for_other_events():
+    async def submit():
+        lane = Lane(Recorder(waits=False), batch_tokens=1000)
+        first = lane.submit(Item("first"))
+        others = [lane.submit(Item(str(number))) for number in range(50)]
+        await first
+        await others[0]
+        num_answered = sum(other.done() for other in others)
+        await asyncio.gather(*others)
+        lane.close()
+        return num_answered
+
+    assert 1 <= asyncio.run(submit()) < 50
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="threads have no priorities of their own")
 def test_a_thread_with_a_lower_priority_passes_it_on_to_those_it_starts():
     found = []

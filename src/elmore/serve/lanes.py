@@ -17,6 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
+_ANSWERED_AT_ONCE = 16
 # What a finished request returns: the parts of its body, or an error.
 Outcome = list[bytes] | Exception
 
@@ -128,14 +129,7 @@ class Lane:
         if done.cancelled():
             return
         outcomes = [done.exception()] * len(batch) if done.exception() else done.result()
-        for job, outcome in zip(batch, outcomes, strict=True):
-            if job.future.done():
-                continue
-            if isinstance(outcome, BaseException):
-                job.future.set_exception(outcome)
-            else:
-                assert outcome is not None
-                job.future.set_result(outcome)
+        _deliver(deque(zip(batch, outcomes, strict=True)))
         self._on_batch(
             BatchReport(
                 num_requests=len(batch),
@@ -143,6 +137,21 @@ class Lane:
                 seconds=time.perf_counter() - started,
             )
         )
+
+
+def _deliver(finished: "deque[tuple[_Job, Outcome | BaseException | None]]") -> None:
+    """Answer some requests now and others later, so that arriving ones need not wait for all."""
+    for _ in range(min(_ANSWERED_AT_ONCE, len(finished))):
+        job, outcome = finished.popleft()
+        if job.future.done():
+            continue
+        if isinstance(outcome, BaseException):
+            job.future.set_exception(outcome)
+        else:
+            assert outcome is not None
+            job.future.set_result(outcome)
+    if finished:
+        asyncio.get_running_loop().call_soon(_deliver, finished)
 
 
 def lower_priority(niceness: int) -> None:

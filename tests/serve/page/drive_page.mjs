@@ -300,6 +300,8 @@ async function states() {
   found.noHead = await page.locator(".note").innerText();
   await page.goto(`${url}/#/nearest`);
   found.noModel = await page.locator(".note").first().innerText();
+  await settle(page);
+  found.noModelProblems = await page.getByRole("alert").count();
   await page.route("**/info", (route) => route.fulfill({ json: { ...info, index: { ...info.index, indexed_words: [] } } }));
   await page.goto(`${url}/#/uses`);
   await page.reload();

@@ -249,6 +249,7 @@ def test_states_without_data_say_what_to_do(seen):
     assert "elmore explore --task" in states["noTask"]
     assert "no LM head" in states["noHead"]
     assert "does not have the index's model" in states["noModel"]
+    assert states["noModelProblems"] == 0
     assert states["keys"][-1] == "Bearer secret"
     assert "The server does not answer" in states["gone"]
     assert states["again"] > 0

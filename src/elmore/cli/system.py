@@ -9,7 +9,10 @@ from typing import Any
 from elmore import __version__
 from elmore.kernels.library import chosen_by_hand, report_kernels
 
-LIBRARIES = ("torch", "numpy", "h5py", "safetensors", "huggingface_hub", "typer", "rich", "nupunkt")
+LIBRARIES = (
+    *("torch", "numpy", "h5py", "safetensors", "huggingface_hub", "typer", "rich", "nupunkt"),
+    "packaging",
+)
 # The optional dependencies of pyproject.toml.
 EXTRAS = {
     "parquet": "pyarrow",

@@ -8,7 +8,7 @@ import pytest
 
 from elmore.compat.elmoformanylangs import Embedder
 from elmore.compat.elmoformanylangs.__main__ import main, read_sentences
-from elmore.errors import ModelError
+from elmore.errors import ElmoreError, ModelError
 from elmore.weights.loading import load_model
 from tests import tiny
 from tests.compat.old_models import assert_close
@@ -123,3 +123,30 @@ def test_other_commands_print_the_usage(monkeypatch, capsys):
 def test_a_missing_model_is_named(tmp_path):
     with pytest.raises(ModelError, match="there is no model at"):
         Embedder(tmp_path / "nothing")
+
+
+@pytest.mark.parametrize(
+    ("layer", "message"),
+    [("9", "--output_layer is 9, but the model has 3 layers; choose -1"), ("x", "got 'x'")],
+)
+def test_a_wrong_layer_is_refused_before_files_are_written(
+    folder, tmp_path, monkeypatch, capsys, layer, message
+):
+    (tmp_path / "in.txt").write_text("a\n")
+    arguments = ["--input", tmp_path / "in.txt", "--model", folder, "--output_layer", layer]
+    arguments += ["--output_prefix", tmp_path / "out"]
+    monkeypatch.setattr(sys, "argv", ["elmoformanylangs", "test", *map(str, arguments)])
+    with pytest.raises((ElmoreError, SystemExit)) as caught:
+        main()
+    assert message in capsys.readouterr().err + str(caught.value)
+    assert [path.name for path in tmp_path.iterdir()] == ["in.txt"]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [(b"\xff\n", r"is not UTF-8 \(.*\); convert it"), (b"a b\n", "the line 'a b' has no columns")],
+)
+def test_a_file_of_another_kind_is_refused(tmp_path, content, message):
+    (tmp_path / "in.conllu").write_bytes(content)
+    with pytest.raises(ElmoreError, match=message):
+        read_sentences(str(tmp_path / "in.conllu"), "conll")

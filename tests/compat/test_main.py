@@ -84,6 +84,14 @@ def test_the_allennlp_command_in_both_its_forms(tmp_path):
             ["-m", "elmoformanylangs", "test", *MANY_LANGS_OPTIONS, "--model", "nothing"],
             "there is no model at 'nothing'",
         ),
+        (
+            ["allennlp", "elmo", "in.txt", "out.h5", "--all", "--batch-size", "0"],
+            "expected a number of sentences from 1, got '0'",
+        ),
+        (
+            ["allennlp", "elmo", "in.txt", "out.h5", "--all", "--cuda-device", "99"],
+            "leave it out to use the CPU",
+        ),
     ],
 )
 def test_mistakes_end_with_status_2_and_without_a_traceback(tmp_path, arguments, message):

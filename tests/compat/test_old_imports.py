@@ -6,12 +6,12 @@ import pytest
 from elmore import compat
 from elmore.compat.allennlp.modules.elmo import Elmo
 from elmore.compat.old_imports import OldImports
-from tests.compat.installed import installed
+from tests.compat.installed import installed as installed_modules
 
 
 @pytest.fixture(name="installed")
 def make_installed():
-    with installed() as names:
+    with installed_modules() as names:
         yield names
 
 
@@ -89,3 +89,26 @@ def test_a_real_installation_wins(tmp_path, monkeypatch):
     with pytest.raises(ModuleNotFoundError, match="No module named"):
         run("import bilm.training")
     del sys.modules["bilm"]
+
+
+def test_a_library_that_the_program_adds_to_the_path_wins(installed, tmp_path, monkeypatch):
+    (tmp_path / "bilm").mkdir()
+    (tmp_path / "bilm" / "__init__.py").write_text("real = True\n")
+    (tmp_path / "bilm" / "training.py").write_text("train = 3\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    importlib.invalidate_caches()
+    assert run("import bilm.training")["bilm"].training.train == 3
+    with pytest.raises(ModuleNotFoundError, match=r"No module named 'bilm\.data'"):
+        run("import bilm.data")
+
+
+def test_a_folder_that_has_the_name_of_a_library_is_not_the_library(tmp_path, monkeypatch):
+    for name in ("allennlp", "bilm"):
+        (tmp_path / name).mkdir()  # of weights, or a clone, in which the library is one level lower
+        (tmp_path / name / "options.json").write_text("{}")
+    monkeypatch.syspath_prepend(tmp_path)
+    importlib.invalidate_caches()
+    with installed_modules() as names:
+        assert {"allennlp", "bilm"} <= set(names)
+        assert run("from allennlp.modules.elmo import Elmo")["Elmo"] is Elmo
+        run("from bilm import Batcher")

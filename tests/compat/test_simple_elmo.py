@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from elmore.compat import simple_elmo
 from elmore.compat.simple_elmo import ElmoModel
 from elmore.errors import ModelError
 from tests.compat.old_models import OldModel, assert_close
@@ -87,7 +86,7 @@ def test_a_text_without_tokens_has_an_average_of_zeros(old):
     assert np.linalg.norm(found[0]) == pytest.approx(1.0)
 
 
-def test_a_zip_archive_is_loaded_like_its_folder(old, tmp_path, monkeypatch):
+def test_a_zip_archive_is_loaded_like_its_folder(old, tmp_path):
     with zipfile.ZipFile(tmp_path / "model.zip", "w") as archive:
         for name in ("options.json", "model.hdf5"):
             archive.write(old.folder / name, name)
@@ -96,13 +95,15 @@ def test_a_zip_archive_is_loaded_like_its_folder(old, tmp_path, monkeypatch):
     wanted = load(old).get_elmo_vectors(TEXTS)
     assert np.array_equal(model.get_elmo_vectors(TEXTS), wanted)
     assert (model.n_layers, model.vector_size, model.max_chars, model.batch_size) == (3, 10, 50, 32)
-    monkeypatch.setattr(simple_elmo, "MAX_OPTIONS_BYTES", 10)
-    with pytest.raises(SystemExit, match="larger than"):
-        model.load(tmp_path / "model.zip")
+
+
+def test_an_archive_without_a_model_or_a_damaged_one_is_refused(tmp_path):
     with zipfile.ZipFile(tmp_path / "empty.zip", "w"):
         pass
-    with pytest.raises(SystemExit, match=r"options\.json"):
-        model.load(tmp_path / "empty.zip")
+    (tmp_path / "damaged.zip").write_text("not an archive")
+    for name, message in (("empty", "holds 0 models"), ("damaged", "could not be unpacked")):
+        with pytest.raises(ModelError, match=rf"{name}\.zip {message}"):
+            ElmoModel().load(tmp_path / f"{name}.zip")
 
 
 def test_an_archive_that_unpacks_to_far_more_is_refused(old, tmp_path):
@@ -137,6 +138,7 @@ def test_what_cannot_be_loaded_ends_the_program(old, tmp_path):
     options = json.loads(Path(old.options).read_text())
     options["char_cnn"]["n_characters"] = 261
     (tmp_path / "options.json").write_text(json.dumps(options))
+    shutil.copy(old.weights, tmp_path / "model.hdf5")
     with pytest.raises(SystemExit, match="set it to 262"):
         ElmoModel().load(tmp_path)
     with pytest.raises(SystemExit, match="load a model"):

@@ -8,7 +8,7 @@ importable under the old names.
 import sys
 from importlib.util import find_spec
 
-from elmore.compat.old_imports import OldImports
+from elmore.compat.old_imports import OldImports, is_installed
 
 __all__ = ["install"]
 
@@ -20,18 +20,19 @@ def install(*, tensorflow: bool = False) -> list[str]:
 
     With `tensorflow`, also the placeholders and sessions that programs run elmore's bilm with.
     """
-    needs_real = _is_installed("bilm")  # bilm-tf itself, which computes with TensorFlow
+    needs_real = is_installed(find_spec("bilm"))  # bilm-tf itself, which computes with TensorFlow
     wanted = [*LIBRARIES, "tensorflow"] if tensorflow and not needs_real else LIBRARIES
-    missing = [name for name in wanted if find_spec(name) is None]
+    missing = [
+        name
+        for name in wanted
+        if (spec := find_spec(name)) is None
+        or not (is_installed(spec) or isinstance(spec.loader, OldImports))
+    ]
     if missing:
-        sys.meta_path.append(OldImports(missing))
+        # Before the others, which find folders of any name; they still find real libraries.
+        sys.meta_path.insert(0, OldImports(missing))
         print(
             f"elmore.compat: not installed here, so elmore takes their place: {', '.join(missing)}",
             file=sys.stderr,
         )
     return missing
-
-
-def _is_installed(name: str) -> bool:
-    spec = find_spec(name)
-    return spec is not None and not isinstance(spec.loader, OldImports)

@@ -95,6 +95,7 @@ class BidirectionalLanguageModel:
         if not use_character_inputs and embedding_weight_file is None:
             raise ValueError("embedding_weight_file is required without use_character_inputs")
         model = load_model(weight_file, options=options_file)
+        self.config = model.config
         self._elmo = Elmo(model, num_representations=0, state=policy)
         self._max_batch_size = max_batch_size
         self._embedding: Tensor | None = None
@@ -107,13 +108,14 @@ class BidirectionalLanguageModel:
             self._embedding = torch.cat([self.padding[None], vectors])
         self._deferred: dict[Deferred, dict[str, Deferred]] = {}
 
-    def __call__(self, ids: Any) -> dict[str, Any]:
+    def __call__(self, ids_placeholder: Any) -> dict[str, Any]:
         """Return `lm_embeddings` (B, L, T, D), `token_embeddings`, `lengths` and `mask` (B, T).
 
         As in bilm-tf, layer 0 is not zero at padding, but the vector of a token without
         characters; `token_embeddings` (B, T + 2, D / 2) include the sentence markers. For a
         placeholder, the results are deferred.
         """
+        ids = ids_placeholder
         if not isinstance(ids, Deferred):
             return self._embed(np.asarray(ids))
         if ids not in self._deferred:

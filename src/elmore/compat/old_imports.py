@@ -1,10 +1,11 @@
 """Import elmore's drop-in modules under the names of the old libraries."""
 
 import pkgutil
+import sys
 from collections.abc import Sequence
 from importlib import import_module
 from importlib.abc import InspectLoader, MetaPathFinder
-from importlib.machinery import ModuleSpec
+from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import find_spec
 from types import CodeType, ModuleType
 from typing import Any
@@ -20,6 +21,11 @@ PARTS = {
 }
 
 
+def is_installed(spec: ModuleSpec | None) -> bool:
+    """Return whether a spec is that of a real library, not of a folder that has its name."""
+    return spec is not None and spec.has_location
+
+
 class OldModule(ModuleType):
     """A drop-in module under its old name; importing another name from it is an ImportError."""
 
@@ -30,7 +36,7 @@ class OldModule(ModuleType):
 
 
 class OldImports(MetaPathFinder, InspectLoader):
-    """Finds modules of some old libraries, if nothing before it on `sys.meta_path` does."""
+    """Finds modules of some old libraries, unless real ones are on `sys.path`."""
 
     def __init__(self, libraries: Sequence[str]) -> None:
         self._libraries = libraries
@@ -44,6 +50,11 @@ class OldImports(MetaPathFinder, InspectLoader):
         """Return the spec of a drop-in module; None for other libraries."""
         library = fullname.split(".", maxsplit=1)[0]
         if library not in self._libraries:
+            return None
+        if fullname == library:
+            if is_installed(PathFinder.find_spec(fullname)):
+                return None
+        elif not isinstance(sys.modules.get(library), OldModule):
             return None
         own = _find(fullname)
         if own is None:

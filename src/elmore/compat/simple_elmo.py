@@ -14,7 +14,6 @@ Shapes: B sentences, T tokens in the longest, L layers, D both directions of one
 
 import json
 import logging
-import zipfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -30,7 +29,6 @@ Sentences = Sequence[Sequence[str]]
 
 __all__ = ["ElmoModel"]
 
-MAX_OPTIONS_BYTES = 1 << 20
 logger = logging.getLogger(__name__)
 
 
@@ -80,18 +78,19 @@ class ElmoModel:
 
     def _read(self, options_path: Path | None, path: Path) -> None:
         """Read a folder with options, or an archive."""
-        text = read_zipped_options(path) if options_path is None else options_path.read_bytes()
-        options = json.loads(text)
-        if options["char_cnn"]["n_characters"] == 261:
-            raise SystemExit("Error: n_characters is 261 in options.json; set it to 262")
         weights = path if options_path is None else find_weights(path)
         self.model = BidirectionalLanguageModel(
             options_path, weights, max_batch_size=self.batch_size, policy=self.policy
         )
-        self.max_chars = options["char_cnn"]["max_characters_per_token"]
+        if options_path is not None:
+            options = json.loads(options_path.read_bytes())
+            if options["char_cnn"]["n_characters"] == 261:
+                raise SystemExit("Error: n_characters is 261 in options.json; set it to 262")
+        config = self.model.config
+        assert config.characters is not None  # which all weights of bilm-tf have
+        self.max_chars = config.characters.max_chars
         self.batcher = Batcher(None, self.max_chars)
-        lstm = options["lstm"]
-        self._describe(lstm["n_layers"] + 1, 2 * lstm["projection_dim"])
+        self._describe(config.num_mixed_layers, config.vector_dim)
 
     def _describe(self, num_layers: int, dim: int) -> None:
         self.n_layers, self.vector_size = num_layers, dim
@@ -205,13 +204,3 @@ def find_weights(folder: Path) -> Path:
         if path.exists():
             return path
     raise SystemExit(f"Error: no HDF5 model files found in the {folder} directory!")
-
-
-def read_zipped_options(archive: Path) -> bytes:
-    """Return options.json of an archive."""
-    with zipfile.ZipFile(archive) as files:
-        if "options.json" not in files.namelist():
-            raise SystemExit(f"Error: there is no options.json in {archive}")
-        if files.getinfo("options.json").file_size > MAX_OPTIONS_BYTES:
-            raise SystemExit(f"Error: options.json in {archive} is larger than 1 MB")
-        return files.read("options.json")

@@ -39,6 +39,11 @@ class Embedder:
             max_sentence_tokens=sys.maxsize,
         )
 
+    @property
+    def num_layers(self) -> int:
+        """The number of layers, the token layer included."""
+        return self._embedder.num_layers
+
     def sents2elmo(self, sents: Iterable[Sequence[str]], output_layer: int = -1) -> list[Array]:
         """Return one (tokens, D) array per sentence; `output_layer` -2 gives (layers, tokens, D).
 

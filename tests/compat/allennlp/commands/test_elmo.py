@@ -23,7 +23,8 @@ def run(old, tmp_path, monkeypatch):
     """Run `allennlp elmo` on some lines; return what it wrote."""
 
     def run_command(*arguments, lines=LINES):
-        (tmp_path / "in.txt").write_text("\n".join(lines) + "\n")
+        text = "\n".join(lines) + "\n"
+        (tmp_path / "in.txt").write_bytes(text.encode(errors="surrogateescape"))
         files = [str(tmp_path / "in.txt"), str(tmp_path / "out.h5")]
         model = ["--options-file", old.options, "--weight-file", old.weights]
         monkeypatch.setattr(sys, "argv", ["allennlp", "elmo", *files, *model, *arguments])
@@ -115,3 +116,16 @@ def test_wrong_input_is_refused(run, old):
         run("--all", "--top")
     with pytest.raises(FileNotFoundError, match=r"download https://allennlp.s3"):
         ElmoEmbedder()
+
+
+def test_text_that_is_not_utf8_is_refused(run):
+    with pytest.raises(ConfigurationError, match=r"in\.txt is not UTF-8 \(.*\); convert it"):
+        run("--all", lines=["\udcff"])
+
+
+def test_a_failure_keeps_the_file_that_was_there(run, tmp_path):
+    (tmp_path / "out.h5").write_text("kept")
+    with pytest.raises(ConfigurationError, match="already has the key"):
+        run("--all", "--use-sentence-keys")
+    assert (tmp_path / "out.h5").read_text() == "kept"
+    assert {path.name for path in tmp_path.iterdir()} == {"in.txt", "out.h5"}

@@ -17,9 +17,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from elmore import replace_file
 from elmore.compat.allennlp.common.checks import ConfigurationError
 from elmore.compat.allennlp.modules.elmo import _ElmoBiLm, batch_to_ids
 from elmore.compat.allennlp.nn.util import remove_sentence_boundaries
+from elmore.compat.command_arguments import read_size
 
 __all__ = [
     "DEFAULT_BATCH_SIZE",
@@ -115,7 +117,10 @@ class ElmoEmbedder:
             raise ConfigurationError(f"the input has empty lines at indexes {blank}; remove them")
         keys = sentences if use_sentence_keys else list(map(str, range(len(sentences))))
         embedded = self.embed_sentences([line.split() for line in sentences], batch_size)
-        with h5py.File(output_file_path, "w") as file:
+        with (
+            replace_file(Path(output_file_path)) as path,
+            h5py.File(path, "w", locking=False) as file,  # `replace_file` holds a lock
+        ):
             for key, layers in zip(keys, embedded, strict=True):
                 if key in file:
                     raise ConfigurationError(
@@ -145,7 +150,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--vocab-path", help="ignored, as in AllenNLP")
     parser.add_argument("--options-file", default=DEFAULT_OPTIONS_FILE)
     parser.add_argument("--weight-file", default=DEFAULT_WEIGHT_FILE)
-    parser.add_argument("--batch-size", type=int, default=DEFAULT_BATCH_SIZE)
+    parser.add_argument("--batch-size", type=read_size, default=DEFAULT_BATCH_SIZE)
     parser.add_argument("--file-friendly-logging", action="store_true", help="ignored")
     parser.add_argument("--cuda-device", type=int, default=-1)
     parser.add_argument("--forget-sentences", action="store_true")
@@ -156,12 +161,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def elmo_command(args: argparse.Namespace) -> None:
     """Run `allennlp elmo`."""
+    num_gpus = torch.cuda.device_count()
+    if args.cuda_device >= num_gpus:
+        raise ConfigurationError(
+            f"--cuda-device is {args.cuda_device}, but the number of GPUs that torch finds is "
+            f"{num_gpus}; leave it out to use the CPU"
+        )
+    text = sys.stdin if args.input_file == "-" else Path(args.input_file).open(encoding="utf-8")  # noqa: SIM115
     embedder = ElmoEmbedder(args.options_file, args.weight_file, args.cuda_device)
-    embedder.embed_file(
-        sys.stdin if args.input_file == "-" else Path(args.input_file).open(encoding="utf-8"),  # noqa: SIM115
-        args.output_file,
-        args.output_format,
-        args.batch_size,
-        args.forget_sentences,
-        args.use_sentence_keys,
-    )
+    try:
+        embedder.embed_file(
+            text,
+            args.output_file,
+            args.output_format,
+            args.batch_size,
+            args.forget_sentences,
+            args.use_sentence_keys,
+        )
+    except UnicodeDecodeError as error:
+        raise ConfigurationError(
+            f"the input {args.input_file} is not UTF-8 ({error.reason}); convert it"
+        ) from error

@@ -9,11 +9,16 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import lightning
 import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 from torch_tagger import NUM_EPOCHS, TAGGED, Tagger, make_loaders, read_tagged
+
+import elmore
+
+elmore.require_extra("lightning", needed_for="this example")
+
+import lightning  # noqa: E402
 
 
 class LightningTagger(lightning.LightningModule):

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from elmore import extras
 from elmore.embed.vector_file import (
     FORMATS,
     SentenceVectors,
@@ -21,7 +22,7 @@ from elmore.embed.vector_file import (
     read_vectors,
     write_vector_file,
 )
-from elmore.errors import DataError, MissingExtraError
+from elmore.errors import DataError, ElmoreError, MissingExtraError
 from elmore.files.atomic import hold_lock
 
 SUFFIXES = [suffix for suffix in FORMATS if suffix != ".hdf5"]  # which is .h5
@@ -261,9 +262,13 @@ def test_a_header_of_a_newer_format_asks_for_an_update():
 
 
 def test_a_missing_library_names_the_extra(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    monkeypatch.delitem(sys.modules, "elmore.embed.parquet_vectors", raising=False)
-    with pytest.raises(MissingExtraError, match=r"a .parquet file .*elmore\[parquet\]"):
+    monkeypatch.setattr(extras, "_find_version", lambda _: None)
+    for name in ("parquet_vectors", "token_rows"):
+        monkeypatch.delitem(sys.modules, f"elmore.embed.{name}", raising=False)
+    with pytest.raises(MissingExtraError, match=r"a table of .*elmore\[parquet\]"):
+        check_vector_path(tmp_path / "vectors.parquet")
+    monkeypatch.setattr(extras, "_find_version", lambda _: "9.0")
+    with pytest.raises(ElmoreError, match=r"^pyarrow 9\.0 is installed, but .* needs pyarrow>="):
         check_vector_path(tmp_path / "vectors.parquet")
 
 

@@ -19,12 +19,12 @@ from elmore.embed.token_rows import (
     vector_columns,
 )
 from elmore.embed.vector_file import SentenceVectors, VectorHeader
-from elmore.errors import DataError, MissingExtraError
+from elmore.errors import DataError
+from elmore.extras import require_extra
 
-try:
-    from pyarrow import parquet
-except ImportError as error:
-    raise MissingExtraError(needed_for="a .parquet file", extra="parquet") from error
+require_extra("parquet", needed_for="a .parquet file")
+
+from pyarrow import parquet  # noqa: E402
 
 EMPTY_LINES = "elmore_empty_lines"  # metadata: the lines of sentences without tokens
 

@@ -8,12 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elmore.embed.vector_file import SentenceVectors, VectorHeader
-from elmore.errors import MissingExtraError
+from elmore.extras import require_extra
 
-try:
-    import pyarrow
-except ImportError as error:
-    raise MissingExtraError(needed_for="a table of vectors", extra="parquet") from error
+require_extra("parquet", needed_for="a table of vectors")
+
+import pyarrow  # noqa: E402
 
 # Writers and readers hold a whole row group in memory.
 MAX_ROWS_PER_GROUP = 8192

@@ -65,6 +65,11 @@ def word_vectors(
             min_count=min_count,
             max_words=max_words,
         )
+        if not listed:
+            raise DataError(
+                f"no word occurs {min_count} times in the text; give more text, or a smaller "
+                "min_count"
+            )
     chosen = "average" if layers is None else layers
     sentences = _parse_input(source, form=form, language=embedder.language)
     table = average_uses(embedder, sentences, words=listed, layers=chosen)

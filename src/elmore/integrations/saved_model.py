@@ -55,13 +55,22 @@ class SavedModel:
 
     def from_files(self, files: dict[str, bytes]) -> None:
         """Load what `to_files` returned."""
+        if FINGERPRINT not in files:
+            raise ElmoreError(
+                f"this was saved by elmore, but {FINGERPRINT} is missing; use an intact copy"
+            )
         expected = files[FINGERPRINT].decode()
         weights = {name: data for name, data in files.items() if name != FINGERPRINT}
         if weights:
             with tempfile.TemporaryDirectory() as folder:
                 for name, data in weights.items():
                     (Path(folder) / Path(name).name).write_bytes(data)
-                self._embedder = Embedder(load_model(folder), **self.settings)
+                try:
+                    model = load_model(folder)
+                except ElmoreError as error:  # whose message has the name of a temporary folder
+                    message = str(error).replace(f"{folder}/", "the saved ")
+                    raise ElmoreError(message) from error
+            self._embedder = Embedder(model, **self.settings)
             if self.device != "cpu":
                 self._embedder.to(self.device)
         found = self.embedder.model.fingerprint()

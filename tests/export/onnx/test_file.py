@@ -82,3 +82,10 @@ def test_a_model_of_more_than_2_gb_is_refused(old, monkeypatch):
 def test_the_file_passes_the_checker(tmp_path):
     write_onnx(tiny.model(), tmp_path / "model.onnx")
     onnx.checker.check_model(onnx.load(tmp_path / "model.onnx"), full_check=True)
+
+
+def test_an_embedder_is_written_like_its_model(tmp_path):
+    model = tiny.model()
+    write_onnx(model, tmp_path / "model.onnx")
+    write_onnx(elmore.Embedder(model), tmp_path / "embedder.onnx")
+    assert (tmp_path / "embedder.onnx").read_bytes() == (tmp_path / "model.onnx").read_bytes()

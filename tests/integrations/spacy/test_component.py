@@ -148,6 +148,17 @@ def test_another_english_model_is_refused(tmp_path):
         spacy.load(tmp_path)
 
 
+def test_damaged_files_of_a_saved_pipeline_are_named(tmp_path):
+    nlp = make_pipeline(model=str(TRAINED_MODEL))
+    nlp.to_disk(tmp_path)
+    (tmp_path / "elmore" / "model.safetensors").write_bytes(b"x")
+    with pytest.raises(elmore.ElmoreError, match=r"^the saved model\.safetensors is not a comp"):
+        spacy.load(tmp_path)
+    (tmp_path / "elmore" / "fingerprint.txt").unlink()
+    with pytest.raises(elmore.ElmoreError, match=r"fingerprint\.txt is missing"):
+        spacy.load(tmp_path)
+
+
 def test_tensors_and_layers_are_saved_with_docs(nlp):
     doc = nlp(TEXT)
     with pytest.warns(UserWarning, match="W109"):

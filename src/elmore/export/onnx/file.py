@@ -9,7 +9,7 @@ import onnxruntime
 import torch
 from onnx import helper
 
-from elmore import ElmoModel, ElmoreError, replace_file
+from elmore import ElmoModel, ElmoreError, Embedder, replace_file
 from elmore.export.onnx.network import make_onnx
 
 MAX_BYTES = 2**31 - 1  # of a protocol buffer
@@ -17,9 +17,11 @@ MAX_DIFFERENCE = 1e-4  # ten times what was ever seen; a wrong graph differs far
 SAMPLE = [["The", "bank", "of", "the", "river", "."], [], ["Bank"]]
 
 
-def write_onnx(model: ElmoModel, path: str | Path) -> None:
+def write_onnx(model: ElmoModel | Embedder, path: str | Path) -> None:
     """Write a model as one ONNX file; raise an error if its vectors are not those of elmore."""
     path = Path(path)
+    if isinstance(model, Embedder):
+        model = model.load_model()
     if path.suffix != ".onnx":
         raise ElmoreError(f"an ONNX file ends in .onnx; {path} does not: give another name")
     num_bytes = sum(weight.numel() * 4 for weight in model.bilm.state_dict().values())

@@ -32,14 +32,18 @@ class _Running(threading.local):
     """The stages that run in a thread, each within the one before."""
 
     def __init__(self) -> None:
-        self.stages = ["other"]
+        self.stages: list[str] = []
         self.since = time.thread_time()
 
 
 class StageClock:
-    """Attributes the CPU time of each thread to the innermost stage that it runs."""
+    """Attributes the CPU time of each thread to the innermost stage that it runs.
 
-    def __init__(self) -> None:
+    Time outside of all stages is attributed to `outside`; by default, it does not count.
+    """
+
+    def __init__(self, outside: str | None = None) -> None:
+        self._outside = [] if outside is None else [outside]
         self.seconds: defaultdict[str, float] = defaultdict(float)
         self._running = _Running()
         self._lock = threading.Lock()
@@ -60,8 +64,9 @@ class StageClock:
 
     def _charge(self) -> None:
         now = time.thread_time()
-        with self._lock:
-            self.seconds[self._running.stages[-1]] += now - self._running.since
+        for stage in (self._running.stages or self._outside)[-1:]:
+            with self._lock:
+                self.seconds[stage] += now - self._running.since
         self._running.since = now
 
 
@@ -106,7 +111,7 @@ def copy_beginning(source: Path, target: Path, *, num_bytes: int) -> None:
 
 def run(embedder: Embedder, text: Path, out: Path) -> tuple[StageClock, job.JobReport]:
     """Embed a file with a clock at every stage."""
-    clock = StageClock()
+    clock = StageClock("other")
     bilm, cache = embedder._engine.reader, embedder._engine.cache
     bilm.contextualize = clock.wrap("LSTMs", bilm.contextualize)  # type: ignore[method-assign]
     cache._speller.spell = clock.wrap("spelling", cache._speller.spell)  # type: ignore[method-assign]

@@ -253,7 +253,7 @@ def read_tensors(
 
 
 def _read_tensor(path: Path, name: str) -> Tensor:
-    with _open_tensors(path) as file:
+    with _map_tensors(path) as file:
         return file.get_tensor(name).to(torch.float32)
 
 
@@ -272,7 +272,14 @@ def find_store(path: Path) -> str:
 
 @contextmanager
 def _open_tensors(path: Path) -> Iterator[Any]:
+    """Open a file after checking its header."""
     _check_header(path)
+    with _map_tensors(path) as file:
+        yield file
+
+
+@contextmanager
+def _map_tensors(path: Path) -> Iterator[Any]:
     try:
         with safe_open(path, framework="pt") as file:
             yield file

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from elmore.jobs import freed_memory
-from elmore.jobs.freed_memory import keeping_freed_memory
+from elmore.jobs.freed_memory import keeping_freed_memory, return_freed_memory
 
 
 class Library:
@@ -33,8 +33,16 @@ def test_the_options_are_restored_even_after_an_error(monkeypatch: pytest.Monkey
     assert library.calls[2:] == [(-1, 64 << 20), (-3, 32 << 20), (0,)]
 
 
+def test_freed_memory_is_returned(monkeypatch: pytest.MonkeyPatch) -> None:
+    library = Library()
+    monkeypatch.setattr(freed_memory, "_find_glibc", lambda: library)
+    return_freed_memory()
+    assert library.calls == [(0,)]
+
+
 def test_nothing_happens_without_glibc(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(freed_memory, "_find_glibc", lambda: None)
+    return_freed_memory()
     with keeping_freed_memory():
         pass
 

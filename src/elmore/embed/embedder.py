@@ -24,6 +24,7 @@ from elmore.embed.progress import show_progress
 from elmore.embed.similarity import SMOOTHING, fit_similarity
 from elmore.errors import ConfigError, ModelError
 from elmore.jobs.device import move_model, read_device
+from elmore.jobs.freed_memory import return_freed_memory
 from elmore.model.packed_bilm import freeze
 from elmore.model.state import BiLMState, RowMemory
 from elmore.read.engine import Engine
@@ -84,6 +85,7 @@ def load(
     )
     model = move_model(read_source(found), checked_device)
     model.allow_release()  # it can be loaded again
+    return_freed_memory()  # of arrays that were converted, before as much is needed for packing
     embedder = Embedder(
         model,
         state=state,
@@ -96,6 +98,7 @@ def load(
         precision=precision,
     )
     embedder._release_weights(found)
+    return_freed_memory()
     return embedder
 
 

@@ -1,4 +1,4 @@
-"""Keep freed memory for the next step of a training, instead of returning it to the system.
+"""Keep freed memory for the next step of a training, or return it to the system right away.
 
 A step allocates the same hundreds of megabytes as the step before. By default the C library returns
 large blocks when they are freed, and the system clears the new ones, page by page: a tenth of the
@@ -32,6 +32,13 @@ def keeping_freed_memory() -> Iterator[None]:
     finally:
         for option, threshold in USUAL.items():
             library.mallopt(option, threshold)
+        library.malloc_trim(0)
+
+
+def return_freed_memory() -> None:
+    """Return what the C library keeps of freed blocks; does nothing without glibc."""
+    library = _find_glibc()
+    if library is not None:
         library.malloc_trim(0)
 
 

@@ -4,9 +4,11 @@
 """
 
 import importlib.util
+import inspect
 import json
 import random
 import sys
+from operator import attrgetter
 from pathlib import Path
 from types import ModuleType
 
@@ -143,3 +145,39 @@ def test_elmoformanylangs(output_layer, tmp_path):
         for theirs, ours in zip(*found, strict=True):
             assert ours.dtype == theirs.dtype == np.float32
             assert_close(ours, theirs)
+
+
+CALLS = [
+    (bilm, "Batcher.__init__"),
+    (bilm, "Batcher.batch_sentences"),
+    (bilm, "TokenBatcher.__init__"),
+    (bilm, "TokenBatcher.batch_sentences"),
+    (bilm, "BidirectionalLanguageModel.__init__"),
+    (bilm, "BidirectionalLanguageModel.__call__"),
+    (bilm, "weight_layers"),
+    (bilm, "dump_bilm_embeddings"),
+    (bilm, "dump_token_embeddings"),
+    (elmoformanylangs, "Embedder.__init__"),
+    (elmoformanylangs, "Embedder.sents2elmo"),
+    (simple_elmo, "ElmoModel.__init__"),
+    (simple_elmo, "ElmoModel.load"),
+    (simple_elmo, "ElmoModel.get_elmo_vectors"),
+    (simple_elmo, "ElmoModel.get_elmo_vector_average"),
+    (simple_elmo, "ElmoModel.get_elmo_substitutes"),
+]
+
+
+@pytest.mark.parametrize(("module", "name"), CALLS)
+def test_arguments_have_the_names_order_and_defaults_of_the_original(module, name, tensorflow_1):
+    original = import_original(module.__name__.rsplit(".", 1)[1])
+    found, wanted = (read_arguments(attrgetter(name)(each)) for each in (module, original))
+    assert found == wanted
+
+
+def read_arguments(function):
+    """Return the names and defaults of positional arguments; elmore adds others by keyword."""
+    return [
+        (parameter.name, parameter.default)
+        for parameter in inspect.signature(function).parameters.values()
+        if parameter.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD
+    ]

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
-from torch import nn
+from torch import distributed, nn
 from torch.nn.functional import cross_entropy
 from torch.utils.data import DataLoader
 
@@ -188,3 +188,29 @@ def test_replicas_of_data_parallel_give_the_same_vectors_and_gradients(monkeypat
     for name, gradient in gradients.items():
         torch.testing.assert_close(dict(network.named_parameters())[name].grad, gradient)
     assert torch.equal(nn.DataParallel(network)(ids), expected)
+
+
+@pytest.fixture
+def one_process(tmp_path, monkeypatch):
+    """Join a group of processes that has no other members."""
+    monkeypatch.setenv("GLOO_SOCKET_IFNAME", "lo")
+    distributed.init_process_group(
+        "gloo", init_method=f"file://{tmp_path}/group", rank=0, world_size=1
+    )
+    yield
+    distributed.destroy_process_group()
+
+
+@pytest.mark.parametrize("trains_bilm", [False, True])
+@pytest.mark.parametrize("as_batch", [False, True])
+def test_distributed_data_parallel_trains_the_same(one_process, trains_bilm, as_batch):
+    network = make_tagger(trains_bilm=trains_bilm)
+    inputs = SentenceCollate(network.elmo)(SENTENCES) if as_batch else SENTENCES
+    expected_loss, expected = step(network, inputs)
+    expected = {name: gradient.clone() for name, gradient in expected.items()}
+    network.zero_grad()
+    loss, gradients = step(nn.parallel.DistributedDataParallel(network), inputs)
+    torch.testing.assert_close(loss, expected_loss)
+    assert {name.removeprefix("module.") for name in gradients} == expected.keys()
+    for name, gradient in gradients.items():
+        torch.testing.assert_close(gradient, expected[name.removeprefix("module.")])

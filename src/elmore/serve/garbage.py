@@ -13,7 +13,7 @@ from collections.abc import Callable
 # Above all counts of collections: the oldest generation is never collected automatically.
 _NEVER = 1 << 30
 _CHECK_SECONDS = 5.0
-_MAX_SECONDS = 600.0
+_MAX_SECONDS = 60.0
 
 
 def spare_loaded_objects() -> None:

@@ -133,7 +133,7 @@ def run_tests(name: str) -> str:
 def install(python: Path, packages: tuple[str, ...]) -> str | None:
     """Install elmore and packages; return what went wrong, if anything."""
     if not python.exists():
-        venv.create(python.parents[1], with_pip=True, clear=True)
+        venv.create(python.parents[1], with_pip=True, clear=True, symlinks=True)
     command = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     command += ["--editable", ".", *TEST_PACKAGES, *packages]
     deadline = time.monotonic() + MAX_INSTALL_SECONDS

@@ -5,6 +5,7 @@ import h5py
 import numpy as np
 import pytest
 
+from elmore import ElmoreError
 from elmore.compat.bilm import (
     Batcher,
     BidirectionalLanguageModel,
@@ -158,3 +159,13 @@ def test_bilm_tfs_own_vectors_come_out():
             with h5py.File(Path(BILM_TF) / f"lm_embeddings_{row}.hdf5") as file:
                 wanted = np.concatenate(list(file[str(number)][...]), axis=1)
             assert_close(output[row, -1, : len(sentence)], wanted)
+
+
+def test_a_placeholder_of_tensorflow_itself_is_explained(old):
+    class Placeholder:
+        def __array__(self, *_, **__):
+            raise NotImplementedError("Cannot convert a symbolic tf.Tensor to a numpy array.")
+
+    model = BidirectionalLanguageModel(old.options, old.weights)
+    with pytest.raises(ElmoreError, match="call the model with the batch"):
+        model(Placeholder())

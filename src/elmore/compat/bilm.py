@@ -19,7 +19,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from elmore import ByteAlphabet, Elmo, load_model
+from elmore import ByteAlphabet, Elmo, ElmoreError, load_model
 from elmore.compat.deferred import Deferred, Recurrent
 from elmore.compat.padding import drop_ends, pad
 
@@ -117,7 +117,7 @@ class BidirectionalLanguageModel:
         """
         ids = ids_placeholder
         if not isinstance(ids, Deferred):
-            return self._embed(np.asarray(ids))
+            return self._embed(_read_ids(ids))
         if ids not in self._deferred:
             results = Recurrent(self._continue, ids)
             self._deferred[ids] = {name: results[name] for name in OUTPUTS}
@@ -126,7 +126,7 @@ class BidirectionalLanguageModel:
     def _continue(self, ids: Any, state: Any) -> tuple[dict[str, Array], Any]:
         """Return the vectors of a batch that starts from a state, and the state after it."""
         self._elmo.carried_state = state
-        return self._embed(np.asarray(ids)), self._elmo.carried_state
+        return self._embed(_read_ids(ids)), self._elmo.carried_state
 
     def _embed(self, ids: Array) -> dict[str, Array]:
         tokens, layers, lengths = self.read(ids)
@@ -229,6 +229,16 @@ def dump_bilm_embeddings(
         for number, line in enumerate(lines):
             ids = batcher.batch_sentences([line.split()])
             file.create_dataset(str(number), data=model(ids)["lm_embeddings"][0], dtype="float32")
+
+
+def _read_ids(ids: Any) -> Array:
+    try:
+        return np.asarray(ids)
+    except NotImplementedError as error:  # TensorFlow's, for a tensor without values
+        raise ElmoreError(
+            "elmore's bilm reads arrays, not placeholders of the TensorFlow that is installed; "
+            "call the model with the batch, or run the program where TensorFlow is not installed"
+        ) from error
 
 
 def _read_max_chars(options_file: str | Path) -> int:

@@ -182,6 +182,24 @@ print("same")
     assert "same" in done.stdout, done.stderr
 
 
+@pytest.mark.parametrize(
+    ("address", "complaint"),
+    [
+        ("127.0.0.1:1", "there is no Ray at 127.0.0.1:1"),
+        ("ray://127.0.0.1:1", "there is no Ray at ray://127.0.0.1:1"),
+        ("auto", "cannot use Ray at auto"),
+    ],
+)
+def test_a_wrong_address_is_one_sentence(tmp_path, address, complaint):
+    (tmp_path / "t.txt").write_text("He left.\n")
+    status, errors = finish(start(tmp_path / "t.txt", tmp_path / "v", "--address", address))
+    assert status == 2
+    *notes, last = errors.splitlines()
+    assert all(note.startswith("note:") for note in notes)
+    assert last.startswith(f"elmore: {complaint}")
+    assert last.endswith("check --address, or start a cluster with: ray start --head")
+
+
 def test_without_ray_the_error_names_the_extra(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     (tmp_path / "t.txt").write_text("He left.\n")

@@ -7,6 +7,7 @@ when its actors hold all of them.
 
 import logging
 import os
+import socket
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -15,6 +16,7 @@ from elmore import ElmoreError, FilesJob, MissingExtraError, TextShard
 from elmore.cluster.progress import WorkerProgress
 
 CPUS_PER_ACTOR = 0.5
+CONNECT_SECONDS = 10.0
 
 
 class _Actor:
@@ -59,6 +61,7 @@ def run_on_ray(
     with _connected(ray, address):
         ray.data.DataContext.get_current().enable_progress_bars = False  # elmore shows its own
         logging.getLogger("ray.data").setLevel(logging.WARNING)
+        logging.getLogger("ray.data._internal.progress").setLevel(logging.ERROR)
         if num_workers is None:
             num_workers = max(1, int(ray.cluster_resources().get("CPU", 1)) // threads)
         num_workers = min(num_workers, len(shards))
@@ -109,11 +112,28 @@ def _connected(ray: Any, address: str | None) -> Iterator[None]:
             runtime_env={"env_vars": _environment()},
         )
     else:
-        ray.init(address=address, log_to_driver=False, configure_logging=False)
+        _connect(ray, address)
     try:
         yield
     finally:
         ray.shutdown()
+
+
+def _connect(ray: Any, address: str) -> None:
+    """Connect to a cluster that is running."""
+    advice = "check --address, or start a cluster with: ray start --head"
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if host and port.isdecimal():
+        # Ray itself would try for minutes.
+        try:
+            socket.create_connection((host, int(port)), timeout=CONNECT_SECONDS).close()
+        except (OSError, OverflowError) as error:
+            raise ElmoreError(f"there is no Ray at {address} ({error}); {advice}") from None
+    try:
+        ray.init(address=address, log_to_driver=False, configure_logging=False)
+    except (OSError, RuntimeError, ValueError) as error:
+        reason = " ".join(str(error).split())
+        raise ElmoreError(f"cannot use Ray at {address} ({reason:.300}); {advice}") from error
 
 
 def _environment() -> dict[str, str]:

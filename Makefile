@@ -20,7 +20,7 @@ test-sdist: .venv/.installed-dev  ## build the packages and run the quick tests 
 test-integrations:  ## test libraries that need environments of their own (gigabytes, minutes)
 	$(PYTHON) scripts/test_integrations.py
 
-test-cluster:  ## test Ray, Spark, datasets, Dask and S3, without a network (gigabytes, minutes)
+test-cluster:  ## test Ray, Spark, datasets, Dask, S3 and GCS, without a network (gigabytes, minutes)
 	$(PYTHON) scripts/test_integrations.py cluster
 
 PAGE := examples/browser

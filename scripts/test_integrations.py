@@ -72,6 +72,8 @@ ENVIRONMENTS = {
             "dask[dataframe]",
             "s3fs",
             "moto[server]",
+            "gcsfs",
+            "gcp-storage-emulator",
             "polars",
             "duckdb",
         ),
@@ -82,7 +84,11 @@ ENVIRONMENTS = {
             "tests/integrations/test_guides.py::test_a_page_runs_as_it_is_written[engines.md]",
             "tests/integrations/test_guides.py::test_a_page_runs_as_it_is_written[datasets.md]",
         ),
-        variables={"ELMORE_CLUSTER_TESTS": "1"},
+        variables={
+            "ELMORE_CLUSTER_TESTS": "1",
+            # gcsfs would ask for the kind of a bucket by gRPC, which the emulator does not speak.
+            "GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT": "false",
+        },
         is_isolated=True,
     ),
 }

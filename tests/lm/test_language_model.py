@@ -83,6 +83,7 @@ def test_a_model_without_a_softmax_is_distinguished_from_a_damaged_one(tmp_path)
     ):
         assert_refused(lambda source=source: load_language_model(source), "has no softmax")
     assert_refused(lambda: load_language_model(tmp_path / "nowhere"), "no model at")
+    assert_refused(lambda: load_language_model(tmp_path), "holds no model")
 
 
 def test_a_softmax_of_other_weights_is_refused(tmp_path):

@@ -212,6 +212,7 @@ def read_language_model(source: ModelSource) -> LanguageModel:
             return _read_folder(Path(opened.path), opened, source)
         found = find_softmax(opened)
         if found is None:
+            read_source(opened)  # raises another error if there is no model at all
             raise NoSoftmaxError(
                 f"the model at {str(source)!r:.200} has no softmax, so it cannot predict words "
                 "(HDF5 weights and ELMoForManyLangs' models come without one); give the TensorFlow "

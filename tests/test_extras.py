@@ -73,6 +73,14 @@ def test_a_library_under_another_name_has_the_version_of_its_module(monkeypatch)
         require_extra("made", needed_for="a test")
 
 
+def test_nothing_is_checked_if_elmore_itself_is_not_installed(monkeypatch):
+    def refuse(name):
+        raise metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(extras.metadata, "requires", refuse)
+    require_extra("onnx", needed_for="a test")
+
+
 # The module that uses each extra, and the library that it checks.
 USES = {
     "flair": ("elmore.integrations.flair", "flair"),

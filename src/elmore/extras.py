@@ -32,7 +32,11 @@ def require_extra(extra: str, *, needed_for: str) -> None:
 def _read_requirements(extra: str) -> Iterator["Requirement"]:
     from packaging.requirements import Requirement  # noqa: PLC0415  `import elmore` stays quick
 
-    for line in metadata.requires("elmore") or []:
+    try:
+        lines = metadata.requires("elmore") or []
+    except metadata.PackageNotFoundError:  # elmore runs from its sources, without being installed
+        return
+    for line in lines:
         requirement = Requirement(line)
         if requirement.marker is not None and requirement.marker.evaluate({"extra": extra}):
             yield requirement

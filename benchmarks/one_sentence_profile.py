@@ -4,7 +4,8 @@
 
 Embeds a sentence of 25 tokens, with cached token vectors (warm) and without (cold), on one thread
 and on all. Prints a Markdown table of medians. "other" is everything in `Embedder.embed` outside
-the listed parts. `original` and `small` have random weights.
+the listed parts. `original` and `small` have random weights. With --keep-f32, weights that f16
+holds exactly, as those of the English model, are packed in f32 nevertheless.
 """
 
 import argparse
@@ -21,6 +22,7 @@ import elmore
 from benchmarks.models import CONFIGS
 from benchmarks.sentences import choose_window, load_sentences
 from elmore.embed.layer_choice import LayerChoice
+from elmore.kernels import reading, tokens
 from elmore.kernels.reading import PackedReader
 from elmore.model.packed_bilm import PackedBiLM
 from elmore.read.token_cache import TokenCache
@@ -93,7 +95,11 @@ def main() -> None:
     )
     parser.add_argument("--text", type=Path, help="plain text; default: generated words")
     parser.add_argument("--repeats", type=int, default=200)
+    parser.add_argument("--keep-f32", action="store_true", help="do not pack weights in f16")
     arguments = parser.parse_args()
+    if arguments.keep_f32:
+        for module in (reading, tokens):
+            module.narrow = lambda precision, *_: precision
     sentences = load_sentences(arguments.text, num_tokens=20_000)
     sentence = choose_window(sentences, num_sentences=1, mean_tokens=25)[0]
     columns = [*PARTS, OTHER, TOTAL]

@@ -251,7 +251,8 @@ class _Direction:
             lambda: multiply(self.narrow_gradient.t(), self.shown),
         ]
         if all(is_needed[3:6]) and find_kernel_to_multiply(gates.t(), self.inputs) is not None:
-            makers[3:6] = [partial(next, self._weight_gradients())] * 3
+            in_order = self._weight_gradients()
+            makers[3:6] = [partial(next, in_order)] * 3
         return [make() if needed else None for make, needed in zip(makers, is_needed, strict=True)]
 
     def _weight_gradients(self) -> Iterator[Tensor]:

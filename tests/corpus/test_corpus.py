@@ -8,6 +8,7 @@ import pytest
 from elmore.corpus import part as corpus_part
 from elmore.corpus.corpus import open_corpus
 from elmore.errors import DataError
+from elmore.lm.streams import Streams
 from tests.corpus.corpora import make_documents, prepare, write_tokenized
 
 DOCUMENTS = make_documents()
@@ -90,6 +91,20 @@ def test_more_shards_than_may_be_open_are_read_anyway(made, monkeypatch):
     assert len(made.about["shards"]) > 10
     again = open_corpus(made.folder)
     assert list(again.train.documents()) == list(made.train.documents())
+
+
+def test_only_the_shards_of_the_rows_that_are_read_are_opened(made, monkeypatch):
+    """As each of several processes does, on its own machine."""
+    again = open_corpus(made.folder)
+    opened = []
+    plain = corpus_part.Shard
+    monkeypatch.setattr(corpus_part, "Shard", lambda path: opened.append(path) or plain(path))
+    streams = Streams(again.train, num_rows=8, window=3)
+    own = streams.read(0, first_row=2, num_rows=2)
+    num_opened = len(set(opened))
+    assert 0 < num_opened <= 4 < len(made.about["shards"])
+    whole = Streams(made.train, num_rows=8, window=3).read(0)
+    assert np.array_equal(own.targets, whole.targets[:, :, 2:4])
 
 
 def test_documents_come_in_blocks_of_any_size(made, monkeypatch):

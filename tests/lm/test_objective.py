@@ -89,7 +89,7 @@ def reference_loss(case: Case, num_windows: int, states: dict) -> float:
     weight, bias = (w.detach().numpy() for w in case.softmax.parameters())
     ids = {word: number for number, word in enumerate(case.corpus.vocabulary)}
     total = 0.0
-    for row, start in enumerate(case.streams._starts):
+    for row, start in enumerate(case.streams.find_starts(0, case.streams.num_rows)):
         for direction, stream in enumerate(read_streams()):
             state = [cell.zero_state() for cell in cells[direction]]
             last = "</S>" if direction == 0 else "<S>"

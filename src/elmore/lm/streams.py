@@ -39,19 +39,27 @@ class Streams:
         self.part = part
         self.num_rows = num_rows
         self.window = window
-        even = np.arange(num_rows, dtype=np.int64) * part.num_symbols // num_rows
-        self._starts = part.sentence_bounds(even)[0]
+        self._starts: dict[tuple[int, int], Ids] = {}
 
     @property
     def steps_per_epoch(self) -> int:
         """Steps in which the rows together read the whole part once."""
         return max(1, round(self.part.num_symbols / (self.num_rows * self.window)))
 
+    def find_starts(self, first_row: int, end_row: int) -> Ids:
+        """Return the symbols at which a range of rows starts."""
+        # Found when asked for: a process then opens only the shards that its own rows read.
+        if (first_row, end_row) not in self._starts:
+            rows = np.arange(first_row, end_row, dtype=np.int64)
+            even = rows * self.part.num_symbols // self.num_rows
+            self._starts[first_row, end_row] = self.part.sentence_bounds(even)[0]
+        return self._starts[first_row, end_row]
+
     def read(self, step: int, *, first_row: int = 0, num_rows: int | None = None) -> TrainingWindow:
         """Return the window of a range of rows at a step, counted from 0."""
-        rows = slice(first_row, None if num_rows is None else first_row + num_rows)
+        end_row = self.num_rows if num_rows is None else first_row + num_rows
         offsets = np.arange(self.window + 1)[:, None] + step * self.window  # (T + 1, 1)
-        forward = (self._starts[rows] + offsets) % self.part.num_symbols  # (T + 1, B)
+        forward = (self.find_starts(first_row, end_row) + offsets) % self.part.num_symbols
         begin, end = self.part.sentence_bounds(forward)
         # The backward LM reads the same sentences, each from its end.
         backward = begin + end - 1 - forward

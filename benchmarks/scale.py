@@ -1,11 +1,17 @@
 """Measure jobs over many files: workers against one process, Ray, memory, growth to 100 GB.
 
-    python -m benchmarks.scale TEXT [--megabytes 5] [--ray-python PYTHON]
+    python -m benchmarks.scale TEXT [--megabytes 5]
+    python -m benchmarks.scale TEXT [--megabytes 5] --ray-python PYTHON
 
 TEXT is any plain-text file; its beginning is divided into files of half a megabyte. Every run is a
 command in a process of its own, with one thread per worker, one after another: run it on an idle
-machine. With --ray-python, the interpreter of an environment that has Ray, the engine ray is
-measured too, in a network namespace with loopback only. Prints Markdown.
+machine. With --ray-python, the interpreter of an environment that has Ray, the engines ray (in a
+network namespace with loopback only) and local are compared in that environment. Prints Markdown.
+
+Two plain commands at once, counted as half of their time, show what two workers could reach at most
+on this machine. A command that embeds nothing, because everything is done, shows what starting
+costs. Memory is that
+of the largest process of its kind, and in brackets the part of it that no other process shares.
 """
 
 import argparse
@@ -16,7 +22,9 @@ import sys
 import tempfile
 import threading
 import time
-from dataclasses import dataclass, field
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import elmore
@@ -24,7 +32,8 @@ from benchmarks.machine import describe_machine
 
 LOOPBACK = ("unshare", "-rn", "sh", "-c", 'ip link set lo up && exec "$@"', "sh")
 FILE_BYTES = 1 << 19
-SHARD_BYTES = 1 << 18
+SHARD_BYTES = 1 << 17
+BASE = "local, 1 worker"
 CORPUS_BYTES = 100e9
 PLANNED_BYTES = 1 << 28
 
@@ -36,7 +45,8 @@ class Run:
     name: str
     seconds: float
     report: dict[str, object]
-    peak_bytes: dict[str, int] = field(default_factory=dict)  # of each process, by its role
+    # Of the largest process of each role: all of its memory, and what it does not share.
+    peak_bytes: dict[str, tuple[int, int]] = field(default_factory=dict)
 
     @property
     def tokens_per_second(self) -> float:
@@ -54,9 +64,14 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         whole, texts = write_texts(arguments.text, folder, int(arguments.megabytes * 1e6))
-        runs = measure_runs(whole, texts, folder, arguments.ray_python)
-        print_runs(runs)
-        print_growth(texts, folder, runs)
+        print(f"- text: {whole.stat().st_size / 1e6:.1f} MB")
+        if arguments.ray_python:
+            print_runs(measure_ray(texts, folder, arguments.ray_python))
+        else:
+            runs = measure_local(whole, texts, folder)
+            print_runs(runs)
+            print_start()
+            print_growth(texts, folder, runs)
 
 
 def write_texts(text: Path, folder: Path, num_bytes: int) -> tuple[Path, Path]:
@@ -75,39 +90,49 @@ def write_texts(text: Path, folder: Path, num_bytes: int) -> tuple[Path, Path]:
     return whole, texts
 
 
-def measure_runs(whole: Path, texts: Path, folder: Path, ray_python: str | None) -> list[Run]:
-    """Run every command once; each embeds the same sentences."""
+def measure_local(whole: Path, texts: Path, folder: Path) -> list[Run]:
+    """Embed the same sentences with one process, one worker and two."""
 
-    def command(text: Path, out: str, *more: object) -> list[str]:
-        return [
-            *("-m", "elmore", "embed", str(text), "--pool", "mean", "--json"),
-            *("--out", str(folder / out), *map(str, more)),
-        ]
+    def many(out: str, workers: int) -> list[str]:
+        return command(texts, folder / out, "--shard-bytes", SHARD_BYTES, "--workers", workers)
 
-    def many(*more: object) -> tuple[object, ...]:
-        return ("--shard-bytes", SHARD_BYTES, *more)
-
-    python = [sys.executable]
-    runs = [
-        run("plain elmore embed, 1 thread", [*python, *command(whole, "one.parquet")]),
-        run("local, 1 worker", [*python, *command(texts, "v1", *many("--workers", 1))]),
-        run("local, 2 workers", [*python, *command(texts, "v2", *many("--workers", 2))]),
+    python = sys.executable
+    return [
+        run("plain elmore embed, 1 thread", [python, *command(whole, folder / "one.parquet")]),
+        run_twice(
+            "two of them at once",
+            [[python, *command(whole, folder / f"{name}.parquet")] for name in ("a", "b")],
+        ),
+        run(BASE, [python, *many("v1", 1)]),
+        run("local, 2 workers", [python, *many("v2", 2)]),
+        run("local, nothing to embed", [python, *many("v2", 2)]),
     ]
-    if ray_python:
-        options = many("--workers", 2, "--engine", "ray")
-        runs.append(run("ray, 2 actors", [*LOOPBACK, ray_python, *command(texts, "v3", *options)]))
-        options = many("--workers", 2)
-        runs.append(
-            run("local, 2 workers, same environment", [ray_python, *command(texts, "v4", *options)])
-        )
-    return runs
+
+
+def measure_ray(texts: Path, folder: Path, python: str) -> list[Run]:
+    """Embed the same sentences with two processes and two actors."""
+
+    def many(out: str, engine: str) -> list[str]:
+        options = ("--shard-bytes", SHARD_BYTES, "--workers", 2, "--engine", engine)
+        return [python, *command(texts, folder / out, *options)]
+
+    return [
+        run("local, 2 workers", many("local", "local")),
+        run("ray, 2 actors", [*LOOPBACK, *many("ray", "ray")]),
+    ]
+
+
+def command(text: Path, out: Path, *more: object) -> list[str]:
+    """Return the arguments of Python that embed a text."""
+    arguments = ("-m", "elmore", "embed", text, "--pool", "mean", "--json", "--out", out, *more)
+    return [str(argument) for argument in arguments]
 
 
 def run(name: str, command: list[str]) -> Run:
     """Run a command; sample the memory of its processes."""
     # One thread also for the plain command, which has no --threads.
     variables = {**os.environ, "OMP_NUM_THREADS": "1"}
-    peaks: dict[str, int] = {}
+    peaks: dict[str, tuple[int, int]] = {}
     started = time.monotonic()
     process = subprocess.Popen(command, stdout=subprocess.PIPE, env=variables, text=True)
     sampler = threading.Thread(target=sample_memory, args=(process, peaks))
@@ -120,38 +145,78 @@ def run(name: str, command: list[str]) -> Run:
     return Run(name=name, seconds=seconds, report=json.loads(output), peak_bytes=peaks)
 
 
-def sample_memory(process: "subprocess.Popen[str]", peaks: dict[str, int]) -> None:
-    """Keep the largest resident size of the first process and of its workers."""
+def run_twice(name: str, commands: list[list[str]]) -> Run:
+    """Run two commands at once, each of which does all the work: what this machine can give."""
+    with ThreadPoolExecutor() as threads:
+        one, other = threads.map(lambda command: run(name, command), commands)
+    # Half of the time is the time for half of the work.
+    return replace(one, seconds=max(one.seconds, other.seconds) / 2)
+
+
+def sample_memory(process: "subprocess.Popen[str]", peaks: dict[str, tuple[int, int]]) -> None:
+    """Keep the largest size of the first process and of its workers."""
     while process.poll() is None:
-        listed = subprocess.run(
-            ["ps", "-eo", "pid=,ppid=,rss=,args="], capture_output=True, text=True, check=False
-        ).stdout
-        for line in listed.splitlines():
-            number, parent, kilobytes, arguments = line.split(maxsplit=3)
-            if int(number) == process.pid:
-                role = "driver"
-            elif int(parent) == process.pid and "spawn_main" in arguments:
-                role = "worker"
-            elif "ray::MapWorker(" in arguments:
-                role = "actor"
-            else:
-                continue
-            peaks[role] = max(peaks.get(role, 0), int(kilobytes) * 1024)
+        for number in find_family(process.pid):
+            with suppress(OSError, LookupError):  # it has ended
+                arguments = Path(f"/proc/{number}/cmdline").read_bytes()
+                if number == process.pid:
+                    role = "driver"
+                elif b"spawn_main" in arguments:
+                    role = "worker"
+                elif b"ray::MapWorker(" in arguments:
+                    role = "actor"
+                else:
+                    continue
+                peaks[role] = max(peaks.get(role, (0, 0)), read_memory(number))
         time.sleep(0.5)
+
+
+def find_family(number: int) -> list[int]:
+    """Return the numbers of a process and its descendants."""
+    try:
+        children = Path(f"/proc/{number}/task/{number}/children").read_text().split()
+    except OSError:
+        children = []
+    return [number, *(other for child in children for other in find_family(int(child)))]
+
+
+def read_memory(number: int | str) -> tuple[int, int]:
+    """Return the bytes of a process, and those of them that no file backs."""
+    lines = Path(f"/proc/{number}/status").read_text().splitlines()
+    kilobytes = dict(line.split()[:2] for line in lines if line.startswith(("VmRSS", "RssAnon")))
+    return int(kilobytes["VmRSS:"]) * 1024, int(kilobytes["RssAnon:"]) * 1024
 
 
 def print_runs(runs: list[Run]) -> None:
     """Print the table of runs."""
-    print("\n| command | seconds | tokens/s | relative to 1 worker | peak memory, MB |")
+    base = next((one for one in runs if one.name == BASE), runs[0])
+    print(f"\n| command | seconds | tokens/s | relative to {base.name} | peak memory, MB |")
     print("|---|---:|---:|---:|---|")
-    base = next(one for one in runs if one.name == "local, 1 worker")
     for one in runs:
-        memory = ", ".join(f"{role} {size / 1e6:.0f}" for role, size in one.peak_bytes.items())
-        ratio = one.tokens_per_second / base.tokens_per_second
-        print(
-            f"| {one.name} | {one.seconds:.1f} | {one.tokens_per_second:,.0f} | {ratio:.2f} | "
-            f"{memory} |"
+        memory = ", ".join(
+            f"{role} {size / 1e6:.0f} ({own / 1e6:.0f})"
+            for role, (size, own) in one.peak_bytes.items()
         )
+        speed, ratio = f"{one.tokens_per_second:,.0f}", f"{base.seconds / one.seconds:.2f}"
+        if one.report.get("num_parts") == one.report.get("num_parts_before", 0):
+            speed = ratio = ""
+        print(f"| {one.name} | {one.seconds:.1f} | {speed} | {ratio} | {memory} |")
+
+
+START = """
+from benchmarks.scale import read_memory
+for name in ("torch", "elmore", "pyarrow.parquet"):
+    module = __import__(name)
+    if name == "elmore":
+        embedder, name = module.load(), "elmore and its English model"
+    print(f"{name}: {read_memory('self')[0] / 1e6:.0f} MB")
+"""
+
+
+def print_start() -> None:
+    """Print the memory of a process as it imports what a worker needs."""
+    run = subprocess.run([sys.executable, "-c", START], capture_output=True, text=True, check=True)
+    print(f"\nmemory of a worker after importing: {', then '.join(run.stdout.splitlines())}")
 
 
 def print_growth(texts: Path, folder: Path, runs: list[Run]) -> None:
@@ -171,7 +236,7 @@ def print_growth(texts: Path, folder: Path, runs: list[Run]) -> None:
     for _ in range(20):
         done.find_done()
     per_part = (time.monotonic() - started) / 20 / len(done.shards)
-    base = next(one for one in runs if one.name == "local, 1 worker")
+    base = next(one for one in runs if one.name == BASE)
     plain = next(one for one in runs if one.name.startswith("plain"))
     tokens = float(str(base.report["num_tokens"]))
     num_shards = CORPUS_BYTES / (4 << 20)

@@ -13,6 +13,7 @@ import argparse
 import os
 import subprocess
 import sys
+import threading
 import time
 from dataclasses import dataclass, field
 from multiprocessing import get_context
@@ -117,6 +118,8 @@ class Watch:
         self.steps: list[StepTimes] = []
         self.sends_early = True
         self._start = 0.0
+        self._under_way: list[tuple[StepTimes, int, Any]] = []
+        threading.Thread(target=self._poll, daemon=True).start()
         plain_begin, plain_finish, plain_reduce = (
             GradientSum.begin,
             GradientSum.finish,
@@ -133,23 +136,30 @@ class Watch:
             self.steps[-1].backward_end = self._now()
             plain_finish(sums)
             self.steps[-1].end = self._now()
+            while self._under_way:  # the thread is about to note the last one
+                time.sleep(0.0005)
 
         def all_reduce(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
             work = plain_reduce(tensor, *args, **kwargs)
             if kwargs.get("async_op"):
-                step, number = self.steps[-1], len(self.steps[-1].sent)
+                step = self.steps[-1]
                 step.sent.append(self._now())
                 step.arrived.append(0.0)
                 step.num_bytes.append(tensor.numel() * tensor.element_size())
-
-                def note(_: Any) -> None:
-                    step.arrived[number] = self._now()
-
-                work.get_future().then(note)
+                self._under_way.append((step, len(step.sent) - 1, work))
             return work
 
         GradientSum.begin, GradientSum.finish = begin, finish  # type: ignore[method-assign]
         gradient_sum.dist.all_reduce = all_reduce  # type: ignore[attr-defined]
+
+    def _poll(self) -> None:
+        while True:
+            for entry in list(self._under_way):
+                step, number, work = entry
+                if work.is_completed():
+                    step.arrived[number] = self._now()
+                    self._under_way.remove(entry)
+            time.sleep(0.001)
 
     def _now(self) -> float:
         return time.perf_counter() - self._start

@@ -33,7 +33,7 @@ JSON = "application/json"
 MAX_BYTES_PARSED_AT_ONCE = 4096
 # Threads that compute give way to the one that accepts and refuses requests, and long requests to
 # short ones. Otherwise, when all cores compute, a refusal waits for its turn like a computation.
-_NICENESS = {SHORT: 3, LONG: 8}
+_NICENESS = {SHORT: 1, LONG: 6}
 
 _Schema = TypeVar("_Schema", bound=BaseModel)
 

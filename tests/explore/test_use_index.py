@@ -218,6 +218,7 @@ def test_a_missing_or_shorter_file_is_noticed_on_opening(folder, tmp_path):
             open_index(tmp_path / path.name)
 
 
+@pytest.mark.slow
 def test_changed_bytes_are_an_error_or_harmless_and_found_by_check(folder, tmp_path):
     generator = np.random.default_rng(0)
     names = [path.name for path in sorted((folder / "index").iterdir())]

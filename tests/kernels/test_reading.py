@@ -147,6 +147,7 @@ def test_repeated_tokens_have_the_bits_of_tokens_read_alone(variant, precision, 
         assert torch.equal(alone.layers, layers)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("precision", WEIGHTS_IN_MEMORY)
 def test_threads_change_no_bit(variant, precision, monkeypatch):
     monkeypatch.setattr(reading, "MIN_TEAM_BYTES", 0)  # small weights, and still a team

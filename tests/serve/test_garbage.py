@@ -57,16 +57,19 @@ def collect_for(seconds, **how):
     return asyncio.run(run())
 
 
+@pytest.mark.slow
 def test_old_garbage_is_collected_when_idle():
     assert collect_for(5, is_idle=lambda: True)
 
 
+@pytest.mark.slow
 def test_a_busy_server_collects_only_after_a_long_time():
     spare_loaded_objects()
     assert not collect_for(0.1, is_idle=lambda: False, max_seconds=60)
     assert collect_for(5, is_idle=lambda: False, max_seconds=0.05)
 
 
+@pytest.mark.slow
 def test_an_idle_server_without_new_objects_collects_nothing():
     spare_loaded_objects()
     gc.collect()

@@ -75,6 +75,7 @@ def test_headers_that_do_not_come_close_the_connection(monkeypatch, sent):
     assert talk_to(make_app(0), talk) == b""
 
 
+@pytest.mark.slow
 def test_a_slow_answer_and_an_idle_connection_are_not_closed(monkeypatch):
     monkeypatch.setattr(http_protocol, "MAX_HEADER_SECONDS", 0.1)
 

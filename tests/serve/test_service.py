@@ -33,6 +33,7 @@ def make_scope(body):
     }
 
 
+@pytest.mark.slow
 def test_a_client_that_leaves_is_dropped_from_the_queue():
     """The first request occupies the lane; the second client leaves; the third is answered."""
     service = make_service()

@@ -44,8 +44,8 @@ test-page: .venv/.installed-dev  ## test that page in headless Chromium (needs n
 	cd web && npm install --no-package-lock --no-audit --no-fund
 	$(BIN)/python -m pytest -q -rs tests/serve/page
 
-quick: .venv/.installed-dev  ## run the fast tests: no subprocesses, no training
-	$(BIN)/python -m pytest -q -m "not slow"
+quick: .venv/.installed-dev  ## run the fast tests in two processes: no training, nothing slow
+	$(BIN)/python -m pytest -q -m "not slow" --numprocesses 2 --dist loadfile
 
 docs: .venv/.installed-docs  ## build the documentation site in build/site
 	@$(BIN)/python scripts/build_site.py

@@ -1,6 +1,7 @@
 """What users of other libraries type works, or fails with one clear sentence."""
 
 import pickle
+import re
 
 import numpy as np
 import pytest
@@ -54,7 +55,7 @@ WORDS = ["The", "bank"]
         Column(["The bank"]),
         [Column(WORDS)],
     ],
-    ids=repr,
+    ids=lambda sentences: re.sub(" at 0x[0-9a-f]+", "", repr(sentences)),
 )
 def test_every_kind_of_collection_gives_the_same_vectors(embedder, sentences):
     (found,) = embedder.embed(sentences)

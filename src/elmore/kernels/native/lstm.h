@@ -300,7 +300,8 @@ class LayerRun {
         else
           std::fill_n(tile, some * 4 * kPanel, 0.0f);
         update_cells(tile, input_gates(panel, rows_ahead, rows_used, row),
-                     layer_.bias + 4 * panel * kPanel, some, fill(layer_.cell_clip), cells_.row(row) + panel * kPanel, cells_.stride(),
+                     layer_.bias + 4 * panel * kPanel, some, fill(layer_.cell_clip),
+                     cells_.row(row) + panel * kPanel, cells_.stride(),
                      shown_.row(row) + panel * kPanel, shown_.stride());
         if (saved.gates)
           save_panel(saved, first_row + row, some, panel, layer_.num_cells, tile, cells_, shown_,

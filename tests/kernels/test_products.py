@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from elmore.config import Precision
 from elmore.kernels import products
 from elmore.kernels.products import apply_linear, find_product_kernel, multiply
 from elmore.model.summed_loss import sum_losses
@@ -39,6 +40,20 @@ def test_a_product_is_that_of_double_precision(kernel, always, shape, is_transpo
     found = multiply(x, y)
     assert found.is_contiguous()
     torch.testing.assert_close(found.double(), x.double() @ y.double(), atol=1e-4, rtol=1e-5)
+
+
+@pytest.mark.parametrize("is_transposed", [False, True])
+def test_factors_are_rounded_to_bf16_and_sums_are_not(kernel, always, is_transposed):
+    """Without bf16 instructions, one factor stays as it is."""
+    x, y = draw(40, 1037), draw(1037, 70, seed=1)
+    if is_transposed:
+        x = x.t().contiguous().t()
+    found = multiply(x, y, precision=Precision.BF16).double()
+    factors = [(x, y), (x.bfloat16(), y), (x, y.bfloat16()), (x.bfloat16(), y.bfloat16())]
+    errors = [(found - a.double() @ b.double()).abs().max().item() for a, b in factors]
+    wanted = errors[3] if kernel.name == "avx512_bf16" else min(errors[1:3])
+    assert wanted < 1e-3
+    assert errors[0] > 0.02
 
 
 def test_gradients_of_a_linear_layer_are_those_of_torch(kernel, always):

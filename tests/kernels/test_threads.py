@@ -11,7 +11,7 @@ import torch
 
 from elmore.embed.embedder import Embedder
 from elmore.kernels import reading, threads
-from elmore.kernels.threads import run_together, split_evenly
+from elmore.kernels.threads import count_threads, for_native_calls, run_together, split_evenly
 from tests import tiny
 from tests.kernels import lstms, variants
 from tests.kernels.lstms import Case
@@ -45,6 +45,19 @@ def call_at_once(work):
 
     with ThreadPoolExecutor(NUM_CALLERS) as pool:
         return list(pool.map(call, range(NUM_CALLERS)))
+
+
+def test_threads_can_be_left_to_native_calls(two_threads):
+    with for_native_calls():
+        assert (torch.get_num_threads(), count_threads(), len(split_evenly(10))) == (1, 2, 2)
+        with for_native_calls():
+            assert count_threads() == 2
+        assert (torch.get_num_threads(), count_threads()) == (1, 2)
+        with ThreadPoolExecutor(1) as pool:  # other threads are not concerned
+            assert (
+                pool.submit(count_threads).result() == pool.submit(torch.get_num_threads).result()
+            )
+    assert torch.get_num_threads() == count_threads() == 2
 
 
 @pytest.mark.slow

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from elmore.errors import ModelError
-from elmore.lm.extension import check_extension, extend_softmax
+from elmore.lm.extension import change_words, check_extension, extend_softmax
 from elmore.model.word_softmax import WordSoftmax
 
 OLD = ["<S>", "</S>", "<UNK>", "the", "cat"]
@@ -53,6 +53,27 @@ def test_without_new_words_it_is_the_same_softmax():
     same = extend_softmax(old, words=OLD, counts=COUNTS[:5])
     assert torch.equal(same.weight, old.weight)
     assert torch.equal(same.bias, old.bias)
+
+
+def test_words_may_change_places_and_be_left_out():
+    old, _ = softmaxes()
+    words = ["<S>", "</S>", "token", "cat", "<UNK>", "corpus"]  # without "the"
+    counts = np.array([9, 9, 8, 2, 4, 12])
+    changed = change_words(old, old_words=OLD, words=words, counts=counts)
+    outputs = torch.randn(4, 3, dtype=torch.float64)
+    before = old.log_probs(outputs)
+    logits = outputs @ changed.weight.t() + changed.bias
+    old_logits = outputs @ old.weight.t() + old.bias
+    torch.testing.assert_close(logits[:, [0, 1, 3]], old_logits[:, [0, 1, 4]])
+    together = logits[:, [2, 4, 5]].logsumexp(dim=1)
+    torch.testing.assert_close(together, old_logits[:, 2], atol=1e-6, rtol=0)
+    shares = (logits[0, [4, 5, 2]] - together[0]).exp()
+    expected = torch.tensor([4.0, 12.0, 8.0], dtype=torch.float64) / 24
+    torch.testing.assert_close(shares, expected, atol=1e-5, rtol=0)
+    # Only the word that was left out is missing from the denominator.
+    kept = torch.cat([before[:, :3], before[:, 4:]], dim=1).logsumexp(dim=1)
+    after = changed.log_probs(outputs)
+    torch.testing.assert_close(after[:, 3], before[:, 4] - kept, atol=1e-6, rtol=0)
 
 
 def test_a_vocabulary_of_another_model_is_refused():

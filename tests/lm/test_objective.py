@@ -1,9 +1,13 @@
 """The loss of a window and its gradients are those of the formulas, and nothing leaks into them."""
 
+from contextlib import nullcontext
+
 import numpy as np
 import pytest
 import torch
 
+from elmore.config import Precision
+from elmore.kernels import products
 from elmore.lm.objective import Objective, WindowLoss, choose_sampler
 from elmore.lm.settings import SoftmaxSettings
 from elmore.lm.streams import Streams
@@ -14,6 +18,7 @@ from elmore.weights.bilm_tf_arrays import to_arrays
 from elmore.weights.bilm_tf_options import make_options
 from tests import reference, tiny
 from tests.corpus.memory_corpus import make_corpus
+from tests.kernels import variants
 
 TEXT = """
 ab cd ab e
@@ -141,12 +146,12 @@ def test_loss_and_gradients_are_those_of_the_formulas():
 
 def test_native_kernels_give_the_gradients_of_torch():
     cases = [Case(is_double=False, dropout=0.3), Case(is_double=False, dropout=0.3)]
-    cases[1].reader.uses_kernel = False
     losses = []
-    for case in cases:
-        first = case.compute_all(0)
-        loss = case.compute_all(1, first.state)
-        loss.total.backward()
+    for case, kernel in zip(cases, (nullcontext(), variants.using("torch")), strict=True):
+        with kernel:
+            first = case.compute_all(0)
+            loss = case.compute_all(1, first.state)
+            loss.total.backward()
         losses.append(loss)
     assert losses[0].total.item() == pytest.approx(losses[1].total.item(), rel=1e-5)
     torch.testing.assert_close(losses[0].state.cell, losses[1].state.cell, atol=1e-5, rtol=1e-5)
@@ -244,17 +249,24 @@ def test_dropout_depends_on_seed_step_and_row_alone():
     assert losses[0] == losses[1] != losses[2]
 
 
-def test_bf16_is_near():
-    case = Case(is_double=False)
-    exact = case.compute_all(0).total.item()
-    case.reader.uses_kernel = False
-    case.objective.uses_bf16 = True
-    rounded = case.compute_all(0)
-    rounded.total.backward()
-    assert rounded.total.item() == pytest.approx(exact, rel=0.02)
-    assert rounded.total.item() != exact
-    assert all(torch.isfinite(gradient).all() for gradient in case.gradients().values())
-    assert rounded.state.hidden.dtype == torch.float32
+@pytest.mark.parametrize("kernel", ["avx2", "avx512_bf16", "torch"])
+def test_bf16_is_near(kernel, monkeypatch):
+    monkeypatch.setattr(products, "MIN_PRODUCTS", 0)
+    with variants.using(kernel):
+        exact = Case(is_double=False)
+        rounded = Case(is_double=False)
+        rounded.reader.precision = rounded.objective.precision = Precision.BF16
+        losses = [case.compute_all(0) for case in (exact, rounded)]
+        for loss in losses:
+            loss.total.backward()
+    assert losses[1].total.item() == pytest.approx(losses[0].total.item(), rel=0.02)
+    assert losses[1].total.item() != losses[0].total.item()
+    assert losses[1].state.hidden.dtype == torch.float32
+    wanted = exact.gradients()
+    for name, gradient in rounded.gradients().items():
+        assert gradient.dtype == torch.float32
+        error = (gradient - wanted[name]).norm() / wanted[name].norm()
+        assert error < 0.05, name
 
 
 def test_small_vocabularies_get_the_full_softmax():

@@ -96,16 +96,30 @@ def test_a_model_without_a_softmax_gets_a_new_one(tmp_path):
     assert softmax.num_words == len(corpus().vocabulary)
 
 
-def test_another_vocabulary_gets_a_new_softmax(model, tmp_path):
+def test_words_of_another_vocabulary_keep_their_vectors(model, tmp_path):
     first, settings = start(model, tmp_path)
     assert first.keeps_softmax(settings, corpus())
     other = make_corpus(TEXT.replace("fish", "frog"), HELDOUT)
     assert not first.keeps_softmax(settings, other)
-    assert "another vocabulary" in first.explain(settings, other)
+    assert first.explain(settings, other).endswith(
+        "with its softmax, which has 14 of the 15 words of the corpus"
+    )
     _, softmax = first.make_parts(settings, other)
-    assert softmax.num_words == len(other.vocabulary)
+    assert softmax.num_words == len(other.vocabulary) == 15
+    old = load_language_model(model)
+    for word in ("the", "cat", "</S>"):
+        here, there = other.vocabulary.index(word), old.words.index(word)
+        assert torch.equal(softmax.weight[here], old.softmax.weight[there]), word
+        assert softmax.bias[here] == old.softmax.bias[there]
+    frog, unknown = other.vocabulary.index("frog"), old.words.index("<UNK>")
+    assert torch.equal(softmax.weight[frog], old.softmax.weight[unknown])
+
+
+def test_another_kind_of_softmax_is_a_new_one(model, tmp_path):
+    first, _ = start(model, tmp_path)
     adaptive = make_settings("softmax.kind=adaptive")
     assert not first.keeps_softmax(adaptive, corpus())
+    assert "new softmax, because it is of another kind" in first.explain(adaptive, corpus())
 
 
 def test_another_architecture_is_refused(model, tmp_path):
@@ -147,7 +161,7 @@ def test_from_python_and_from_the_command_line(tmp_path, elmore_command):
         *("--start-from", checkpoint),
     )
     assert made.status == 0, made.err
-    assert "with a new softmax, because the corpus has another vocabulary" in made.err
+    assert "with its softmax, which has" in made.err
     vectors = [elmore.load(tmp_path / run / "model").embed("the bank") for run in "ab"]
     assert np.array_equal(*vectors)
     assert load_model(tmp_path / "a" / "model").fingerprint() != load_model(FIXTURE / "whole")

@@ -4,7 +4,7 @@ import ctypes
 from ctypes import POINTER, c_float, c_int32, c_int64, c_void_p
 
 # Must equal elmore_interface() in exports.cpp.
-INTERFACE = 3
+INTERFACE = 4
 
 
 class Matrix(ctypes.Structure):
@@ -44,6 +44,7 @@ class BackwardLayer(ctypes.Structure):
         ("output_clip", c_float),
         ("num_cells", c_int64),
         ("num_outputs", c_int64),
+        ("precision", c_int32),
     )
 
 
@@ -91,6 +92,14 @@ SIGNATURES: dict[str, tuple[type, list[object]]] = {
         [
             *(POINTER(BackwardLayer), c_void_p, c_int64),  # layer, steps, their number
             *(POINTER(Saved), c_void_p, POINTER(Gradients)),  # first cell in between
+        ],
+    ),
+    "elmore_take_exponents": (
+        c_int32,
+        [
+            *(c_void_p, c_int64, c_int64),  # logits, rows, candidates
+            *(c_void_p, c_void_p),  # columns and logits of the targets
+            *(c_void_p, c_void_p, c_void_p),  # losses, gradients of the targets' logits, shares
         ],
     ),
     "elmore_linear": (

@@ -1,4 +1,4 @@
-"""Large matrix products in f32, by the native kernel where it is faster than torch's library.
+"""Large matrix products, by the native kernel where it is faster than torch's library.
 
 With AVX-512 the kernel reaches the speed of the machine. torch's library (MKL) was half as fast on
 an AMD CPU (Zen 5). With AVX2 both are about equally fast, and torch is used.
@@ -7,6 +7,7 @@ Shapes: N rows, I inputs, O outputs.
 """
 
 from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 import torch
@@ -31,11 +32,19 @@ def find_product_kernel(tensors: Iterable[Tensor]) -> Kernel | None:
 
 
 def multiply_packed(
-    kernel: Kernel, x: Tensor, weight: Tensor, *, take: Take, bias: Tensor | None = None
+    kernel: Kernel,
+    x: Tensor,
+    weight: Tensor,
+    *,
+    take: Take,
+    bias: Tensor | None = None,
+    precision: Precision = Precision.F32,
+    out: Tensor | None = None,
 ) -> Tensor:
     """Return (N, I) times the transpose of (O, I), plus a bias (O,): (N, O)."""
-    packed = PackedMatrix(kernel, weight, precision=Precision.F32, memory=take)
-    return multiply_rows(kernel, packed, x, weight.new_zeros(len(weight)) if bias is None else bias)
+    packed = PackedMatrix(kernel, weight, precision=precision, memory=take)
+    bias = weight.new_zeros(len(weight)) if bias is None else bias
+    return multiply_rows(kernel, packed, x, bias, precision=precision, out=out)
 
 
 def find_kernel_to_multiply(x: Tensor, y: Tensor) -> Kernel | None:
@@ -43,17 +52,21 @@ def find_kernel_to_multiply(x: Tensor, y: Tensor) -> Kernel | None:
     return None if len(x) * y.numel() < MIN_PRODUCTS else find_product_kernel([x, y])
 
 
-def multiply(x: Tensor, y: Tensor) -> Tensor:
-    """Return `x @ y` without gradients: (N, I) times (I, O)."""
+def multiply(x: Tensor, y: Tensor, *, precision: Precision = Precision.F32) -> Tensor:
+    """Return `x @ y` without gradients: (N, I) times (I, O).
+
+    The kernel rounds the factors to `precision`; torch always computes in f32.
+    """
     kernel = find_kernel_to_multiply(x, y)
     if kernel is None:
         return x @ y
     with borrow() as take:
+        product = partial(multiply_packed, kernel, take=take, precision=precision)
         # The kernel reads whole rows of one factor. A transposed one would have to be copied, so
         # the transpose of the product is computed if the other one is smaller.
         if x.stride(1) != 1 and y.numel() < x.numel():
-            return multiply_packed(kernel, y.t().contiguous(), x, take=take).t().contiguous()
-        return multiply_packed(kernel, x.contiguous(), y.t(), take=take)
+            return product(y.t().contiguous(), x).t().contiguous()
+        return product(x.contiguous(), y.t())
 
 
 def apply_linear(kernel: Kernel, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:

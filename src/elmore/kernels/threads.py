@@ -6,8 +6,10 @@ thread.
 """
 
 import os
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from itertools import pairwise
 from threading import Barrier, Lock
 
@@ -22,13 +24,43 @@ _helpers_are_free = Lock()
 _torch_pools: dict[tuple[int, int], ThreadPoolExecutor] = {}
 
 
+class _Native(threading.local):
+    number: int | None = None
+
+
+_native = _Native()
+
+
 def run_together(*calls: Callable[[], None]) -> None:
-    """Run all calls, in parallel if torch may use several threads; return when all are done."""
-    if torch.get_num_threads() == 1 or len(calls) <= 1:
+    """Run all calls, in parallel if several threads may be used; return when all are done."""
+    if count_threads() == 1 or len(calls) <= 1:
         for call in calls:
             call()
     else:
         _run_in_parallel(*calls)
+
+
+def count_threads() -> int:
+    """Return how many threads native calls may use: as many as torch, if nothing else is set."""
+    return _native.number or torch.get_num_threads()
+
+
+@contextmanager
+def for_native_calls() -> Iterator[None]:
+    """Leave all threads to native calls; torch computes in one thread.
+
+    When torch's threads have nothing to do, they spin for a while, on a core that a native call
+    needs. So if native calls do most of the work, it is faster without them.
+    """
+    before, number = _native.number, count_threads()
+    num_torch_threads = torch.get_num_threads()
+    _native.number = number
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(num_torch_threads)
+        _native.number = before
 
 
 def _run_in_parallel(*calls: Callable[[], None]) -> None:
@@ -129,14 +161,14 @@ def _torch_workers(number: int, num_threads_each: int) -> ThreadPoolExecutor:
 
 
 def split_evenly(number: int, *, least: int = 1) -> list[slice]:
-    """Split rows among the threads that torch may use, at least `least` rows per thread.
+    """Split rows among the threads that may be used, at least `least` rows per thread.
 
     >>> split_evenly(3, least=5)
     [slice(0, 3, None)]
     >>> split_evenly(0)
     []
     """
-    num_parts = min(torch.get_num_threads(), max(1, number // least), number)
+    num_parts = min(count_threads(), max(1, number // least), number)
     bounds = [number * part // num_parts for part in range(num_parts + 1)] if num_parts else []
     return [slice(start, end) for start, end in pairwise(bounds)]
 

@@ -166,7 +166,7 @@ def find_strongest(
                 )
             )
 
-    _run_by_rows(find_in, len(unit_ids), least=max(1, MIN_RESPONSES // ends[-1]))
+    run_by_rows(find_in, len(unit_ids), least=max(1, MIN_RESPONSES // ends[-1]))
     return strongest, winners
 
 
@@ -210,14 +210,14 @@ def _run_by_tiles(
     all_panels = slice(0, matrix.num_panels)
     num_products = num_rows * matrix.num_inputs * matrix.num_panels * matrix.panel
     if num_rows >= 2 * MIN_ROWS_PER_THREAD or num_products < MIN_PRODUCTS:
-        _run_by_rows(lambda rows: work(rows, all_panels), num_rows)
+        run_by_rows(lambda rows: work(rows, all_panels), num_rows)
         return
     groups = split_evenly(matrix.num_panels // multiple_of)
     parts = [slice(group.start * multiple_of, group.stop * multiple_of) for group in groups]
     run_together(*(partial(work, slice(0, num_rows), part) for part in parts))
 
 
-def _run_by_rows(
+def run_by_rows(
     work: Callable[[slice], None], num_rows: int, *, least: int = MIN_ROWS_PER_THREAD
 ) -> None:
     """Split the rows among threads; the split does not change the results."""

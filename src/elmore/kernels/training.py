@@ -19,7 +19,7 @@ from torch import Tensor
 from elmore.config import Precision
 from elmore.kernels import interface
 from elmore.kernels.library import Kernel
-from elmore.kernels.packed import PackedMatrix, check, check_floats
+from elmore.kernels.packed import CODES, PackedMatrix, check, check_floats
 from elmore.kernels.products import find_kernel_to_multiply, multiply
 from elmore.kernels.reading import LayerWeights, PackedLayer
 from elmore.kernels.scratch import Take, borrow
@@ -42,8 +42,13 @@ def train_layer(
     step_sizes: Sequence[int],
     hidden: Sequence[Tensor],
     cell: Sequence[Tensor],
+    *,
+    precision: Precision = Precision.F32,
 ) -> list[LayerOutput]:
-    """Run a layer over packed (N, D) inputs from states (B, P) and (B, C), all per direction."""
+    """Run a layer over packed (N, D) inputs from states (B, P) and (B, C), all per direction.
+
+    `precision` is that of the factors of matrix products. Sums, states and results are f32.
+    """
     arguments: list[Tensor | None] = []
     num_tokens, num_sentences = sum(step_sizes), step_sizes[0] if step_sizes else 0
     for direction, layer in enumerate(weights):
@@ -54,7 +59,9 @@ def train_layer(
         arguments += [inputs[direction], hidden[direction], cell[direction]]
         arguments += [layer.input_weight, layer.state_weight, layer.bias, layer.projection_weight]
     clips = [(layer.cell_clip, layer.output_clip) for layer in weights]
-    results = _TrainLayer.apply(kernel, clips, np.array(step_sizes, np.int32), *arguments)  # type: ignore[no-untyped-call]
+    results = _TrainLayer.apply(  # type: ignore[no-untyped-call]
+        kernel, precision, clips, np.array(step_sizes, np.int32), *arguments
+    )
     return [
         LayerOutput(outputs=outputs, hidden=last_hidden, cell=last_cell)
         for outputs, last_hidden, last_cell in _split_in_threes(results)
@@ -70,16 +77,18 @@ class _TrainLayer(torch.autograd.Function):
     def forward(
         ctx: Any,
         kernel: Kernel,
+        precision: Precision,
         clips: Sequence[tuple[float | None, float | None]],
         step_sizes: np.ndarray[Any, np.dtype[np.int32]],
         *arguments: Tensor | None,
     ) -> tuple[Tensor, ...]:
         directions = [
-            _Direction(kernel, clip, step_sizes, *part)
+            _Direction(kernel, precision, clip, step_sizes, *part)
             for clip, part in zip(clips, _split_in_sevens(arguments), strict=True)
         ]
         run_together(*(direction.run_forward for direction in directions))
-        ctx.kernel, ctx.clips, ctx.step_sizes = kernel, clips, step_sizes
+        ctx.kernel, ctx.precision = kernel, precision
+        ctx.clips, ctx.step_sizes = clips, step_sizes
         saved = [direction.saved() for direction in directions]
         ctx.save_for_backward(*arguments, *(tensor for tensors in saved for tensor in tensors))
         ctx.num_arguments = len(arguments)
@@ -95,19 +104,19 @@ class _TrainLayer(torch.autograd.Function):
         for number, (clip, part) in enumerate(
             zip(ctx.clips, _split_in_sevens(arguments), strict=True)
         ):
-            direction = _Direction(ctx.kernel, clip, ctx.step_sizes, *part)
+            direction = _Direction(ctx.kernel, ctx.precision, clip, ctx.step_sizes, *part)
             direction.restore(*saved[number * num_saved : (number + 1) * num_saved])
             direction.set_result_gradients(*gradients[3 * number : 3 * number + 3])
             directions.append(direction)
         run_together(*(direction.run_backward for direction in directions))
         # These products are large, so each one uses all of torch's threads.
-        needed = _split_in_sevens(ctx.needs_input_grad[3:])
+        needed = _split_in_sevens(ctx.needs_input_grad[4:])
         results = [
             gradient
             for direction, is_needed in zip(directions, needed, strict=True)
             for gradient in direction.gradients(is_needed)
         ]
-        return None, None, None, *results
+        return None, None, None, None, *results
 
 
 def _split_in_sevens(items: Sequence[Any]) -> list[Sequence[Any]]:
@@ -120,6 +129,7 @@ class _Direction:
     def __init__(
         self,
         kernel: Kernel,
+        precision: Precision,
         clips: tuple[float | None, float | None],
         step_sizes: np.ndarray[Any, np.dtype[np.int32]],
         inputs: Tensor,
@@ -131,6 +141,7 @@ class _Direction:
         projection_weight: Tensor | None,
     ) -> None:
         self.kernel = kernel
+        self.precision = precision
         self.step_sizes = step_sizes
         self.inputs = inputs.contiguous()
         self.first_hidden = hidden.contiguous()
@@ -162,7 +173,7 @@ class _Direction:
             else new((self.num_tokens, self.output_dim))
         )
         with borrow() as take:
-            packed = PackedLayer(self.kernel, self.weights, precision=Precision.F32, memory=take)
+            packed = PackedLayer(self.kernel, self.weights, precision=self.precision, memory=take)
             check(
                 self.kernel.functions.elmore_train(
                     packed.pointer(),
@@ -204,7 +215,7 @@ class _Direction:
 
     def _run_backward(self, take: Take) -> None:
         weights = self.weights
-        pack = partial(PackedMatrix, self.kernel, precision=Precision.F32, memory=take)
+        pack = partial(PackedMatrix, self.kernel, precision=self.precision, memory=take)
         state = pack(weights.state_weight.t())
         projection = (
             None if weights.projection_weight is None else pack(weights.projection_weight.t())
@@ -216,6 +227,7 @@ class _Direction:
             np.inf if weights.output_clip is None else weights.output_clip,
             self.cell_dim,
             self.output_dim,
+            CODES[self.precision],
         )
         tensors = [
             self.gate_gradient,
@@ -241,6 +253,7 @@ class _Direction:
         """Return the gradients of the arguments, in order."""
         weights = self.weights
         gates = self.gate_gradient
+        multiply = self._multiply
         makers: list[Callable[[], Tensor]] = [
             lambda: multiply(gates, weights.input_weight),
             lambda: self.hidden_gradient,
@@ -265,11 +278,14 @@ class _Direction:
             self._outputs_before().t(),
             self.inputs.new_ones(1, self.num_tokens),
         ]
-        found = multiply(torch.cat(parts), self.gate_gradient)
+        found = self._multiply(torch.cat(parts), self.gate_gradient)
         of_inputs, of_states, of_bias = found.split([len(part) for part in parts])
         yield of_inputs.t().contiguous()
         yield of_states.t().contiguous()
         yield of_bias[0].clone()  # a view would keep the whole product in memory
+
+    def _multiply(self, x: Tensor, y: Tensor) -> Tensor:
+        return multiply(x, y, precision=self.precision)
 
     def _outputs_before(self) -> Tensor:
         """Return the (N, P) hidden states before each step: each sentence's previous outputs."""

@@ -13,6 +13,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from elmore.kernels.products import multiply
+
 MOMENTUM = 0.95
 # An AdamW update has a root mean square of about 0.2 times the learning rate (Liu et al., 2025);
 # with the same scale, one learning rate suits both.
@@ -102,17 +104,17 @@ def orthogonalize(matrix: Tensor) -> Tensor:
     if matrix.shape[0] < matrix.shape[1]:
         return orthogonalize(matrix.T).T
     scaled = matrix / matrix.norm().clamp_min(1e-20)  # no singular value is above 1
-    gram = scaled.T @ scaled
+    gram = multiply(scaled.T, scaled)
     factor = last = _polynomial(gram, *COEFFICIENTS[0])
     for coefficients in COEFFICIENTS[1:]:
-        gram = last @ gram @ last
+        gram = multiply(multiply(last, gram), last)
         last = _polynomial(gram, *coefficients)
-        factor = factor @ last
-    return scaled @ factor
+        factor = multiply(factor, last)
+    return multiply(scaled, factor)
 
 
 def _polynomial(gram: Tensor, a: float, b: float, c: float) -> Tensor:
     """Return `a + b gram + c gram^2`."""
-    polynomial = torch.addmm(gram * b, gram, gram, alpha=c)
+    polynomial = multiply(gram, gram).mul_(c).add_(gram, alpha=b)
     polynomial.diagonal().add_(a)
     return polynomial

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from elmore.config import Precision
 from elmore.lm.settings import SoftmaxKind, SoftmaxSettings
 from elmore.lm.streams import TrainingWindow
 from elmore.model.adaptive_softmax import AdaptiveSoftmax
@@ -44,7 +45,7 @@ class Objective:
         dropout: float,
         seed: int,
         device: torch.device,
-        uses_bf16: bool = False,
+        precision: Precision = Precision.F32,
     ) -> None:
         self.reader = reader
         self.softmax = softmax
@@ -53,7 +54,7 @@ class Objective:
         self.dropout = dropout
         self.seed = seed
         self.device = device
-        self.uses_bf16 = uses_bf16
+        self.precision = precision
 
     def draw_negatives(self, step: int) -> Negatives | None:
         """Return the negative samples of a step; None means the full softmax."""
@@ -80,8 +81,7 @@ class Objective:
         is_predicted = torch.from_numpy(window.is_predicted.flatten()).to(self.device)
         targets = torch.from_numpy(window.targets).to(self.device).flatten(1)[:, is_predicted]
         draw_mask = self._mask_drawer(step, first_row, window.positions.shape[1:], state)
-        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.uses_bf16):
-            outputs, final = self.reader(tokens, positions, state, draw_mask)
+        outputs, final = self.reader(tokens, positions, state, draw_mask)
         outputs = outputs[:, is_predicted].flatten(0, 1)  # (2N, D)
         return WindowLoss(
             total=self._loss(outputs, targets.flatten(), negatives),
@@ -90,11 +90,11 @@ class Objective:
         )
 
     def _loss(self, outputs: Tensor, targets: Tensor, negatives: Negatives | None) -> Tensor:
-        outputs = outputs.float() if self.uses_bf16 else outputs
-        if negatives is None:
+        if isinstance(self.softmax, AdaptiveSoftmax):
             return self.softmax.total_loss(outputs, targets)
-        assert isinstance(self.softmax, WordSoftmax)
-        return self.softmax.sampled_loss(outputs, targets, negatives)
+        if negatives is None:
+            return self.softmax.total_loss(outputs, targets, precision=self.precision)
+        return self.softmax.sampled_loss(outputs, targets, negatives, precision=self.precision)
 
     def _mask_drawer(
         self, step: int, first_row: int, shape: tuple[int, ...], state: BiLMState

@@ -9,17 +9,19 @@ from elmore.config import ModelConfig
 from elmore.corpus.corpus import Corpus
 from elmore.errors import ConfigError
 from elmore.files.owned_folder import find_changes
+from elmore.lm.extension import change_words
 from elmore.lm.network import Softmax, complete_config, make_softmax
 from elmore.lm.settings import PretrainSettings, SoftmaxKind
 from elmore.lm.starting_point import StartingPoint, describe, load_start
 from elmore.model.adaptive_softmax import AdaptiveSoftmax
+from elmore.model.word_softmax import WordSoftmax
 from elmore.weights.elmo_model import ElmoModel
 
 MAX_DIFFERENCES_SHOWN = 3
 
 
 class FirstWeights:
-    """The model that a run starts from, and whether its softmax can be kept."""
+    """The model that a run starts from, and whether its softmax can be used."""
 
     def __init__(self, source: str | Path, *, folder: Path) -> None:
         _refuse_own_folder(source, folder)
@@ -42,10 +44,12 @@ class FirstWeights:
 
     def keeps_softmax(self, settings: PretrainSettings, corpus: Corpus) -> bool:
         """Return whether the model's softmax is over the words of the corpus."""
-        softmax = self.start.softmax
-        is_adaptive = settings.softmax.kind is SoftmaxKind.ADAPTIVE
-        is_same_kind = isinstance(softmax, AdaptiveSoftmax) == is_adaptive
-        return softmax is not None and is_same_kind and self.start.words == corpus.vocabulary
+        return self._fits(settings) and self.start.words == corpus.vocabulary
+
+    def changes_words(self, settings: PretrainSettings, corpus: Corpus) -> bool:
+        """Return whether the model's softmax can be used for the words that it knows."""
+        has_words = isinstance(self.start.softmax, WordSoftmax)
+        return has_words and self._fits(settings) and self.start.words != corpus.vocabulary
 
     def make_parts(self, settings: PretrainSettings, corpus: Corpus) -> tuple[ElmoModel, Softmax]:
         """Return the network, and its softmax or a new one."""
@@ -53,15 +57,33 @@ class FirstWeights:
         elmo.config = describe(elmo.config, corpus, self.folder, command="pretrain")
         if softmax is not None and self.keeps_softmax(settings, corpus):
             return elmo, softmax
+        if isinstance(softmax, WordSoftmax) and self.changes_words(settings, corpus):
+            return elmo, change_words(
+                softmax,
+                old_words=self.start.words,
+                words=corpus.vocabulary,
+                counts=corpus.counts,
+            )
         return elmo, make_softmax(settings, elmo.config, counts=corpus.counts)
 
     def explain(self, settings: PretrainSettings, corpus: Corpus) -> str:
         """Return a sentence for the user about where the weights come from."""
         if self.keeps_softmax(settings, corpus):
             return f"starting from {self.source} with its softmax"
-        has_none = self.start.softmax is None
-        reason = "it has none" if has_none else "the corpus has another vocabulary"
+        if self.changes_words(settings, corpus):
+            num_known = len(set(self.start.words) & set(corpus.vocabulary))
+            return (
+                f"starting from {self.source} with its softmax, which has {num_known:,} of the "
+                f"{len(corpus.vocabulary):,} words of the corpus"
+            )
+        reason = "it has none" if self.start.softmax is None else "it is of another kind"
         return f"starting from {self.source} with a new softmax, because {reason}"
+
+    def _fits(self, settings: PretrainSettings) -> bool:
+        """Return whether the model has a softmax of the kind that the settings ask for."""
+        is_adaptive = settings.softmax.kind is SoftmaxKind.ADAPTIVE
+        softmax = self.start.softmax
+        return softmax is not None and isinstance(softmax, AdaptiveSoftmax) == is_adaptive
 
     def _check_architecture(self, model: Any, config: ModelConfig) -> None:
         wanted = complete_config(

@@ -3,7 +3,8 @@
 Shapes: R rows of all processes, L layers, D one direction, C cells.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 import torch
@@ -12,6 +13,9 @@ from torch import Tensor, nn
 from elmore.config import Precision
 from elmore.corpus.corpus import Corpus
 from elmore.jobs.checkpoint import load_into, prefixed, without_prefix
+from elmore.kernels.memory import keep_freed_memory
+from elmore.kernels.products import find_product_kernel
+from elmore.kernels.threads import for_native_calls
 from elmore.lm.distributed import Group
 from elmore.lm.gradient_sum import GradientSum
 from elmore.lm.network import Softmax
@@ -59,22 +63,26 @@ class Trainer:
         self.num_done = 0
         self.is_consistent = True  # weights, optimizer and LSTM states belong to the same step
         self.state = detach_rows(elmo.bilm.initial_state(training.rows))
-        uses_bf16 = training.precision is Precision.BF16
         sampler = (
             None
             if isinstance(softmax, AdaptiveSoftmax)
             else choose_sampler(settings.softmax, num_words=len(corpus.vocabulary))
         )
-        # The kernels only compute in single precision.
+        # The kernels multiply the large matrices, so torch's threads would only be in the way.
+        is_native = sampler is not None and find_product_kernel(elmo.bilm.parameters()) is not None
+        self._threads: Callable[[], AbstractContextManager[None]] = (
+            for_native_calls if is_native else nullcontext
+        )
+        keep_freed_memory()
         self._objective = Objective(
-            WindowReader(elmo.bilm, uses_kernel=not uses_bf16),
+            WindowReader(elmo.bilm, precision=training.precision),
             softmax,
             elmo.speller,
             sampler=sampler,
             dropout=training.dropout,
             seed=training.seed,
             device=group.device,
-            uses_bf16=uses_bf16,
+            precision=training.precision,
         )
         weights = _name_weights(elmo, softmax)
         sparse = [name for name in weights if name.startswith("softmax.")] if sampler else []
@@ -93,6 +101,10 @@ class Trainer:
 
     def step(self, votes: list[float]) -> StepResult:
         """Run the next step; `votes` are summed over the processes along the way."""
+        with self._threads():
+            return self._step(votes)
+
+    def _step(self, votes: list[float]) -> StepResult:
         step = self.num_done
         rows = self._num_own_rows
         num_parts = self.settings.training.accumulation

@@ -122,14 +122,19 @@ class BiLM(nn.Module):
         *,
         step_sizes: Sequence[int],
         start: BiLMState,
-        uses_kernel: bool = True,
+        precision: Precision = Precision.F32,
     ) -> Sequence[LayerOutput]:
-        """Run one layer of both directions on packed (N, D) inputs; supports gradients."""
+        """Run one layer of both directions on packed (N, D) inputs; supports gradients.
+
+        `precision` is for the kernel's products; for those of torch, use autocast.
+        """
         hidden, cell = start.hidden[:, depth].unbind(), start.cell[:, depth].unbind()
-        kernel = self.find_kernel(inputs) if uses_kernel else None
+        kernel = self.find_kernel(inputs)
         if kernel is not None:
             weights = [direction[depth].kernel_weights() for direction in self.directions]
-            return train_layer(kernel, weights, inputs, step_sizes, hidden, cell)
+            return train_layer(
+                kernel, weights, inputs, step_sizes, hidden, cell, precision=precision
+            )
         results: dict[int, LayerOutput] = {}
 
         def read_direction(number: int) -> None:

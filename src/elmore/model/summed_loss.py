@@ -5,7 +5,6 @@ the negatives), U distinct words among candidates and targets.
 """
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import torch
@@ -17,6 +16,7 @@ from elmore.kernels.library import Kernel
 from elmore.kernels.packed import PackedMatrix
 from elmore.kernels.products import find_product_kernel, multiply_packed
 from elmore.kernels.scratch import borrow
+from elmore.kernels.softmax import take_exponents
 from elmore.kernels.tokens import multiply_rows
 from elmore.model.sampling import Negatives
 
@@ -40,14 +40,23 @@ def sum_losses(
     bias: Tensor,
     negatives: Negatives | None = None,
     rows_at_once: int | None = None,
+    precision: Precision = Precision.F32,
 ) -> Tensor:
     """Sum -log p of (N,) targets given (N, D) outputs, over all words or against negatives.
 
     The gradients of weight and bias are dense without negatives. With negatives they are sparse,
-    with distinct words in ascending order.
+    with distinct words in ascending order. `precision` is that of the gradients' products in the
+    native kernel; the loss is always computed in f32.
     """
     return _SummedLoss.apply(  # type: ignore[no-untyped-call]
-        outputs, weight, bias, targets, negatives, rows_at_once, torch.is_grad_enabled()
+        outputs,
+        weight,
+        bias,
+        targets,
+        negatives,
+        rows_at_once,
+        precision,
+        torch.is_grad_enabled(),
     )
 
 
@@ -63,6 +72,7 @@ class _SummedLoss(torch.autograd.Function):
         targets: Tensor,
         negatives: Negatives | None,
         rows_at_once: int | None,
+        precision: Precision,
         has_gradient: bool,
     ) -> Tensor:
         needs_outputs, needs_weight, needs_bias = ctx.needs_input_grad[:3]
@@ -75,6 +85,7 @@ class _SummedLoss(torch.autograd.Function):
                 bias=bias,
                 candidates=_choose_candidates(weight, bias, targets, negatives),
                 rows_at_once=rows_at_once,
+                precision=precision,
                 for_outputs=has_gradient and needs_outputs,
                 for_words=has_gradient and (needs_weight or needs_bias),
             )
@@ -92,15 +103,14 @@ class _SummedLoss(torch.autograd.Function):
             if needed:
                 scaled = values * scale
                 grads[index] = scaled if words is None else _make_sparse(words, scaled, ctx.size)
-        return (*grads, None, None, None, None)
+        return (*grads, None, None, None, None, None)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Candidates:
     weight: Tensor  # (C, D)
     bias: Tensor  # (C,), corrected
-    columns: Tensor  # (N,) int64, index of the candidate that may be the target
-    is_target: Tensor  # (N,) whether it is the target
+    columns: Tensor  # (N,) int64, index of the target among the candidates, or -1
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -122,6 +132,23 @@ class _Products:
         """Multiply (N, D) with the vectors of the candidates: (N, C)."""
         return torch.addmm(self.bias, x, self.weight.t(), out=out)
 
+    def take_exponents(
+        self, logits: Tensor, target: Tensor, columns: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Replace (N, C) logits by exponents, 0 at the target's column if it is not -1.
+
+        Return the (N,) losses, the gradients of the (N,) logits of the targets, and one over the
+        sums of all exponents.
+        """
+        is_target, columns = columns[:, None] >= 0, columns[:, None].clamp(min=0)
+        without = logits.gather(1, columns).masked_fill_(is_target, -torch.inf)
+        logits.scatter_(1, columns, without)
+        peak = torch.maximum(logits.amax(dim=1), target)
+        others = logits.sub_(peak[:, None]).exp_().sum(dim=1)
+        total = others + torch.exp(target - peak)
+        # -others / total is p - 1, without the rounding of a difference.
+        return total.log() + (peak - target), -others / total, 1 / total
+
     def outputs(self, logits: Tensor, *, out: Tensor) -> Tensor:
         """Multiply (N, C) with the same, transposed: (N, D)."""
         return torch.mm(logits, self.weight, out=out)
@@ -138,48 +165,67 @@ class _Products:
 class _NativeProducts(_Products):
     """The same by the native kernel; the sum is stored transposed."""
 
-    def __init__(self, candidates: _Candidates, kernel: Kernel) -> None:
+    def __init__(self, candidates: _Candidates, kernel: Kernel, precision: Precision) -> None:
         super().__init__(candidates)
         self.kernel = kernel
-        pack = partial(PackedMatrix, kernel, precision=Precision.F32)
-        self.packed, self.transposed = pack(self.weight), pack(self.weight.t())
+        self.precision = precision
+        self.packed = PackedMatrix(kernel, self.weight, precision=Precision.F32)
+        self.transposed = PackedMatrix(kernel, self.weight.t(), precision=precision)
         self.no_bias = self.weight.new_zeros(self.weight.shape[1])
+        self.product = self.weight.new_empty(self.weight.shape[::-1])
 
     def logits(self, x: Tensor, *, out: Tensor) -> Tensor:
         return multiply_rows(self.kernel, self.packed, x, self.bias, out=out)
 
+    def take_exponents(
+        self, logits: Tensor, target: Tensor, columns: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        return take_exponents(self.kernel, logits, target, columns)
+
     def outputs(self, logits: Tensor, *, out: Tensor) -> Tensor:
-        return multiply_rows(self.kernel, self.transposed, logits, self.no_bias, out=out)
+        return multiply_rows(
+            self.kernel,
+            self.transposed,
+            logits,
+            self.no_bias,
+            precision=self.precision,
+            out=out,
+        )
 
     def make_sum(self) -> Tensor:
         return torch.zeros_like(self.weight.t(), memory_format=torch.contiguous_format).t()
 
     def add_weight(self, logits: Tensor, x: Tensor, total: Tensor) -> None:
         with borrow() as take:
-            product = multiply_packed(self.kernel, x.t().contiguous(), logits.t(), take=take)
-        total.t().add_(product)
+            multiply_packed(
+                self.kernel,
+                x.t().contiguous(),
+                logits.t(),
+                take=take,
+                precision=self.precision,
+                out=self.product,
+            )
+        total.t().add_(self.product)
 
 
-def _make_products(candidates: _Candidates) -> _Products:
+def _make_products(candidates: _Candidates, precision: Precision) -> _Products:
     kernel = find_product_kernel([candidates.weight, candidates.bias])
     if kernel is None or candidates.weight.numel() > _MAX_PACKED:
         return _Products(candidates)
-    return _NativeProducts(candidates, kernel)
+    return _NativeProducts(candidates, kernel, precision)
 
 
 def _choose_candidates(
     weight: Tensor, bias: Tensor, targets: Tensor, negatives: Negatives | None
 ) -> _Candidates:
     if negatives is None:
-        is_target = torch.ones_like(targets, dtype=torch.bool)
-        return _Candidates(weight=weight, bias=bias, columns=targets, is_target=is_target)
+        return _Candidates(weight=weight, bias=bias, columns=targets)
     words = negatives.words
     columns = torch.searchsorted(words, targets).clamp_(max=len(words) - 1)
     return _Candidates(
         weight=weight[words],
         bias=bias[words] - negatives.log_expected.to(bias.dtype),
-        columns=columns,
-        is_target=words[columns] == targets,
+        columns=columns.masked_fill_(words[columns] != targets, -1),
     )
 
 
@@ -191,6 +237,7 @@ def _pass_over_rows(
     bias: Tensor,
     candidates: _Candidates,
     rows_at_once: int | None,
+    precision: Precision,
     for_outputs: bool,
     for_words: bool,
 ) -> _Sums:
@@ -199,7 +246,7 @@ def _pass_over_rows(
     buffer = outputs.new_empty(step, num_candidates)
     losses, own = outputs.new_empty(num_rows), outputs.new_empty(num_rows)
     grad_outputs = torch.empty_like(outputs) if for_outputs else None
-    products = _make_products(candidates)
+    products = _make_products(candidates, precision)
     grad_weight = products.make_sum() if for_words else None
     grad_bias = torch.zeros_like(candidates.bias) if for_words else None
     for start in range(0, num_rows, step):
@@ -208,19 +255,11 @@ def _pass_over_rows(
         own_weight = weight[words]
         right = (x * own_weight).sum(dim=1) + bias[words]
         logits = products.logits(x, out=buffer[: len(x)])
-        # The target is scored separately, so mask it among the candidates.
-        columns = candidates.columns[part, None]
-        without = logits.gather(1, columns).masked_fill_(
-            candidates.is_target[part, None], -torch.inf
+        # The target is scored separately, so it is masked among the candidates.
+        losses[part], own[part], share = products.take_exponents(
+            logits, right, candidates.columns[part]
         )
-        logits.scatter_(1, columns, without)
-        peak = torch.maximum(logits.amax(dim=1), right)
-        others = logits.sub_(peak[:, None]).exp_().sum(dim=1)
-        total = others + torch.exp(right - peak)
-        losses[part] = total.log() + (peak - right)
-        own[part] = -others / total  # p - 1, without the rounding of a difference
-        # Scaling the few columns of a product is cheaper than scaling the logits.
-        share = 1 / total
+        # Scaling the few columns of a product by the share is cheaper than scaling the logits.
         if grad_outputs is not None:
             gradient = products.outputs(logits, out=grad_outputs[part])
             gradient.mul_(share[:, None]).addcmul_(own_weight, own[part, None])

@@ -12,6 +12,7 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
+from elmore.config import Precision
 from elmore.model.bilm import BiLM
 from elmore.model.layers import run_layers
 from elmore.model.state import BiLMState
@@ -24,10 +25,10 @@ DrawMask = Callable[[int, int], Tensor]
 class WindowReader(nn.Module):
     """A biLM that reads windows: the module that is trained, also in distributed training."""
 
-    def __init__(self, bilm: BiLM, *, uses_kernel: bool = True) -> None:
+    def __init__(self, bilm: BiLM, *, precision: Precision = Precision.F32) -> None:
         super().__init__()
         self.bilm = bilm
-        self.uses_kernel = uses_kernel
+        self.precision = precision
 
     def forward(
         self,
@@ -44,6 +45,19 @@ class WindowReader(nn.Module):
         Dropout is applied as in bilm-tf: to the input of each layer, including the residual
         connection, and to the output of the last.
         """
+        # With a kernel, only the products of the LSTMs are in bf16; torch's autocast has more.
+        is_automatic = self.precision is Precision.BF16 and self.bilm.find_kernel() is None
+        with torch.autocast(positions.device.type, torch.bfloat16, enabled=is_automatic):
+            outputs, final = self._read(tokens, positions, state, draw_mask)
+        return (outputs.float() if is_automatic else outputs), final
+
+    def _read(
+        self,
+        tokens: TokenIds,
+        positions: Tensor,
+        state: BiLMState,
+        draw_mask: DrawMask | None,
+    ) -> tuple[Tensor, BiLMState]:
         num_steps, num_rows = positions.shape[1:]
         vectors = self.bilm.encode(tokens)
         num_layers = len(self.bilm.forward_lm)
@@ -53,7 +67,7 @@ class WindowReader(nn.Module):
                 self.bilm.read_layer,
                 step_sizes=[num_rows] * num_steps,
                 start=state,
-                uses_kernel=self.uses_kernel,
+                precision=self.precision,
             ),
             num_layers=num_layers,
             has_residuals=self.bilm.has_residuals,

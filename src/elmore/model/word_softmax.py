@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from elmore.config import Precision
 from elmore.model.sampling import Negatives
 from elmore.model.summed_loss import sum_losses
 
@@ -42,7 +43,14 @@ class WordSoftmax(nn.Module):
         self.weight.normal_(0.0, self.dim**-0.5, generator=generator)
         self.bias.zero_()
 
-    def sampled_loss(self, outputs: Tensor, targets: Tensor, negatives: Negatives) -> Tensor:
+    def sampled_loss(
+        self,
+        outputs: Tensor,
+        targets: Tensor,
+        negatives: Negatives,
+        *,
+        precision: Precision = Precision.F32,
+    ) -> Tensor:
         """Sum -log p of (N,) targets given (N, D) outputs, against the negatives only.
 
         A negative counts as exp(logit) / its expected number of draws, the target as exp(logit),
@@ -60,12 +68,15 @@ class WordSoftmax(nn.Module):
             weight=self.weight,
             bias=self.bias,
             negatives=negatives.to(self.weight.device),
+            precision=precision,
         )
 
-    def total_loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
+    def total_loss(
+        self, outputs: Tensor, targets: Tensor, *, precision: Precision = Precision.F32
+    ) -> Tensor:
         """Sum -log p of (N,) targets given (N, D) outputs, over all words; dense gradients."""
         outputs = self._check(outputs, targets)
-        return sum_losses(outputs, targets, weight=self.weight, bias=self.bias)
+        return sum_losses(outputs, targets, weight=self.weight, bias=self.bias, precision=precision)
 
     @torch.no_grad()
     def losses(

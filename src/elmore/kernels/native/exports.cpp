@@ -8,6 +8,7 @@
 
 #include "lstm.h"
 #include "lstm_backward.h"
+#include "softmax.h"
 #include "tokens.h"
 
 using namespace elmore;
@@ -35,6 +36,7 @@ struct ElmoreBackwardLayer {
   ElmoreMatrix projection, state;
   float cell_clip, output_clip;
   int64_t num_cells, num_outputs;
+  int32_t precision;
 };
 
 struct ElmoreSaved {
@@ -89,7 +91,7 @@ int32_t with_precision(int32_t precision, Work work) {
 extern "C" {
 
 // Increase it with every change of a function or structure here, and in library.py.
-int32_t elmore_interface() { return 3; }
+int32_t elmore_interface() { return 4; }
 
 // Outputs per panel.
 int64_t elmore_panel() { return kPanel; }
@@ -144,14 +146,14 @@ int32_t elmore_read(const ElmoreLayer* layers, int64_t num_layers, int32_t has_r
   return 0;
 }
 
-// Runs one layer over packed (N, D) inputs in f32, and saves what the backward pass needs.
+// Runs one layer over packed (N, D) inputs, and saves what the backward pass needs.
 int32_t elmore_train(const ElmoreLayer* layer, const int32_t* step_sizes, int64_t num_steps,
                      const float* inputs, const float* first_hidden, const float* first_cell,
                      float* last_hidden, float* last_cell, float* outputs,
                      const ElmoreSaved* saved) {
-  return with_precision(kF32, [&](auto) {
+  return with_precision(layer->precision, [&](auto p) {
     const int64_t num_inputs = layer->input.num_inputs, num_outputs = layer->num_outputs;
-    LayerRun<F32>(to_layer(*layer), {step_sizes, num_steps}, 1)
+    LayerRun<decltype(p)>(to_layer(*layer), {step_sizes, num_steps}, 1)
         .run(
             first_hidden, first_cell, last_hidden, last_cell,
             {saved->gates, saved->cells, saved->shown, saved->narrow}, false,
@@ -165,15 +167,29 @@ int32_t elmore_train(const ElmoreLayer* layer, const int32_t* step_sizes, int64_
 int32_t elmore_train_back(const ElmoreBackwardLayer* layer, const int32_t* step_sizes,
                           int64_t num_steps, const ElmoreSaved* saved, const float* first_cell,
                           const ElmoreGradients* gradients) {
-  return with_precision(kF32, [&](auto) {
+  return with_precision(layer->precision, [&](auto p) {
     const ElmoreGradients& g = *gradients;
-    run_backward({to_matrix(layer->projection), to_matrix(layer->state), layer->cell_clip,
-                  layer->output_clip, layer->num_cells, layer->num_outputs},
-                 {step_sizes, num_steps},
-                 {saved->gates, saved->cells, saved->shown, saved->narrow}, first_cell,
-                 {g.outputs, g.last_hidden, g.last_cell, g.gates, g.narrow, g.first_hidden,
-                  g.first_cell});
+    run_backward<decltype(p)>(
+        {to_matrix(layer->projection), to_matrix(layer->state), layer->cell_clip,
+         layer->output_clip, layer->num_cells, layer->num_outputs},
+        {step_sizes, num_steps}, {saved->gates, saved->cells, saved->shown, saved->narrow},
+        first_cell,
+        {g.outputs, g.last_hidden, g.last_cell, g.gates, g.narrow, g.first_hidden, g.first_cell});
   });
+}
+
+// Replaces (rows, C) logits by exponents. `columns` are those of the rows' targets, or -1.
+int32_t elmore_take_exponents(float* logits, int64_t num_rows, int64_t num_candidates,
+                              const int64_t* columns, const float* targets, float* losses,
+                              float* own, float* shares) {
+  for (int64_t row = 0; row < num_rows; ++row) {
+    const RowOfSoftmax found = take_exponents(logits + row * num_candidates, num_candidates,
+                                              columns[row], targets[row]);
+    losses[row] = found.loss;
+    own[row] = found.own;
+    shares[row] = found.share;
+  }
+  return 0;
 }
 
 // A linear layer: (rows, I) to some panels of (rows, O).

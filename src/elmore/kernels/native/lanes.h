@@ -206,8 +206,12 @@ inline Floats clip(Floats x, Floats bound) {
   return x < -bound ? -bound : x;
 }
 
-// exp(x) - 1 for -32 <= x <= 0, to about one unit in the last place.
-inline Floats exp_minus_one(Floats x) {
+// exp(x) is `scale` times (1 + `power_minus_one`), for -87 <= x <= 0.
+struct Power {
+  Floats scale, power_minus_one;
+};
+
+inline Power split_exp(Floats x) {
   // x = n * log(2) + r with |r| <= log(2) / 2. Adding and subtracting 1.5 * 2^23 rounds to an
   // integer.
   const Floats rounder = fill(12582912.0f);
@@ -220,9 +224,20 @@ inline Floats exp_minus_one(Floats x) {
   series = fused(series, r, fill(1.0f / 24));
   series = fused(series, r, fill(1.0f / 6));
   series = fused(series, r, fill(0.5f));
-  const Floats power_minus_one = fused(series * r, r, r);
   const Floats scale = (Floats)((__builtin_convertvector(n, Ints) + 127) << 23);  // 2^n
-  return fused(scale, power_minus_one, scale - 1.0f);
+  return {scale, fused(series * r, r, r)};
+}
+
+// exp(x) - 1 for -32 <= x <= 0, to about one unit in the last place.
+inline Floats exp_minus_one(Floats x) {
+  const Power power = split_exp(x);
+  return fused(power.scale, power.power_minus_one, power.scale - 1.0f);
+}
+
+// exp(x) for x <= 0, to about one unit in the last place; 0 below -87.
+inline Floats exp(Floats x) {
+  const Power power = split_exp(x < -87.0f ? fill(-87.0f) : x);
+  return x < -87.0f ? fill(0.0f) : fused(power.scale, power.power_minus_one, power.scale);
 }
 
 inline Floats tanh(Floats x) {

@@ -65,7 +65,8 @@ inline void step_back_some(int64_t some, const float* gates, const float* cell,
     std::memcpy(gate_gradients + gate * num_cells, padded_gradients + gate * kLanes, bytes);
 }
 
-inline void run_backward(const BackwardLayer& layer, const Steps& steps, const Saved& saved,
+template <class P>
+void run_backward(const BackwardLayer& layer, const Steps& steps, const Saved& saved,
                          const float* first_cell, const Gradients& gradients) {
   const int64_t num_sentences = steps.num_sentences();
   const int64_t num_cells = layer.num_cells, num_outputs = layer.num_outputs;
@@ -74,8 +75,8 @@ inline void run_backward(const BackwardLayer& layer, const Steps& steps, const S
   const State shown_gradient(num_sentences, num_cells);
   hidden_gradient.read(gradients.last_hidden, num_sentences);
   cell_gradient.read(gradients.last_cell, num_sentences);
-  PreparedRows<F32> narrow(num_sentences, num_outputs);
-  PreparedRows<F32> gates(num_sentences, 4 * num_cells);
+  PreparedRows<P> narrow(num_sentences, num_outputs);
+  PreparedRows<P> gates(num_sentences, 4 * num_cells);
   const Floats cell_clip = fill(layer.cell_clip);
 
   int64_t first_row = 0;

@@ -136,10 +136,13 @@ struct BF16 {
   static constexpr int kGroupBytes = 4;
 
   static float prepare(const float* row, int64_t num_inputs, Unit* to) {
-    for (int64_t pair = 0; pair < num_units(num_inputs); ++pair) {
-      const float second = 2 * pair + 1 < num_inputs ? row[2 * pair + 1] : 0.0f;
-      to[pair] = to_bf16(row[2 * pair]) | (uint32_t)to_bf16(second) << 16;
-    }
+    typedef uint16_t PartOfUnit __attribute__((may_alias));  // written in parts, read as a whole unit
+    PartOfUnit* numbers = (PartOfUnit*)to;
+    int64_t input = 0;
+    for (; input + kLanes <= num_inputs; input += kLanes)
+      store_parts<2>(numbers + input, to_bf16(load(row + input)));
+    for (; input < num_inputs; ++input) numbers[input] = to_bf16(row[input]);
+    if (num_inputs % kGroup) numbers[num_inputs] = 0;
     return 1.0f;
   }
 

@@ -13,7 +13,6 @@ from torch import Tensor, nn
 from elmore.config import Precision
 from elmore.corpus.corpus import Corpus
 from elmore.jobs.checkpoint import load_into, prefixed, without_prefix
-from elmore.kernels.memory import keep_freed_memory
 from elmore.kernels.products import find_product_kernel
 from elmore.kernels.threads import for_native_calls
 from elmore.lm.distributed import Group
@@ -73,7 +72,6 @@ class Trainer:
         self._threads: Callable[[], AbstractContextManager[None]] = (
             for_native_calls if is_native else nullcontext
         )
-        keep_freed_memory()
         self._objective = Objective(
             WindowReader(elmo.bilm, precision=training.precision),
             softmax,

@@ -58,6 +58,14 @@ def test_training_starts_with_the_weights_of_the_model(model, tmp_path):
     assert "; then " in str(about.trained_on)
 
 
+def test_the_settings_describe_the_new_model(model, tmp_path):
+    first, settings = start(model, tmp_path, "model.about.name=new", "model.about.language=en")
+    about = first.make_parts(settings, corpus())[0].config.about
+    assert (about.name, about.language) == ("new", "en")
+    assert about.source == "elmore pretrain, from run"
+    assert "; then " in str(about.trained_on)
+
+
 @pytest.mark.slow
 def test_a_stopped_run_ends_like_one_that_was_not(model, tmp_path):
     run(tmp_path / "whole", start_from=model)

@@ -1,5 +1,6 @@
 """Begin pretraining with the weights of another model instead of random ones."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -28,6 +29,7 @@ class FirstWeights:
         self.source = source
         self.folder = folder
         self.start: StartingPoint = load_start(source)
+        self._about: Mapping[str, Any] = {}  # what the settings say about the new model
 
     @cached_property
     def fingerprint(self) -> str:
@@ -39,6 +41,7 @@ class FirstWeights:
         config = self.start.elmo.config
         if settings.model:
             self._check_architecture(settings.model, config)
+            self._about = settings.model.get("about", {})
         model = {name: value for name, value in config.to_json().items() if name != "format"}
         return replace(settings, model=model)
 
@@ -55,6 +58,7 @@ class FirstWeights:
         """Return the network, and its softmax or a new one."""
         elmo, softmax = self.start.elmo, self.start.softmax
         elmo.config = describe(elmo.config, corpus, self.folder, command="pretrain")
+        elmo.config = replace(elmo.config, about=replace(elmo.config.about, **self._about))
         if softmax is not None and self.keeps_softmax(settings, corpus):
             return elmo, softmax
         if isinstance(softmax, WordSoftmax) and self.changes_words(settings, corpus):

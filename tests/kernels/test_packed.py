@@ -106,6 +106,19 @@ def test_a_narrow_precision_takes_less_memory(kernel):
     assert sizes[2] == sizes[0] // 4 + 512 * 2 * 4
 
 
+@pytest.mark.parametrize("shape", [(7, 5), (33, 70)])
+def test_matrices_that_are_joined_have_the_bits_of_those_packed_together(kernel, shape):
+    parts = [torch.randn(shape) for _ in range(3)]
+    for precision in WEIGHTS_IN_MEMORY:
+        wanted = PackedMatrix(kernel, torch.cat(parts), precision=precision, num_parts=3)
+        found = PackedMatrix.join(
+            [PackedMatrix(kernel, part, precision=precision) for part in parts]
+        )
+        np.testing.assert_array_equal(found.panels, wanted.panels)
+        np.testing.assert_array_equal(found.scales, wanted.scales)
+        assert (found.num_inputs, found.num_panels) == (wanted.num_inputs, wanted.num_panels)
+
+
 def test_where_a_weight_stands_in_memory_does_not_matter(kernel):
     """A weight may be a transposed, sliced or oddly placed view of another tensor."""
     weight = torch.randn(7, 5)

@@ -1,11 +1,13 @@
 import copy
-from typing import Any
+import re
+import weakref
 
 import pytest
 import torch
 
-from elmore.kernels import reading
-from elmore.model.packed_bilm import KeptCharacters, PackedTokenEncoder, freeze
+from elmore.config import WEIGHTS_IN_MEMORY, Precision
+from elmore.model.bilm import BiLM
+from elmore.model.packed_bilm import KeptCharacters, PackedBiLM, PackedTokenEncoder, freeze
 from elmore.model.token_encoder import CharacterCNN
 from tests import tiny
 
@@ -75,27 +77,40 @@ def test_frozen_encoder_keeps_tables_and_can_be_copied() -> None:
     assert torch.equal(copy.deepcopy(encoder)(ids, None), encoder(ids, None))
 
 
-def test_released_weights_are_freed_one_layer_after_another(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    model, sentences = tiny.model(), [["a", "bank"], ["b"]]
-    kept = freeze(model.bilm)
-    if kept is model.bilm:
+def read(network: BiLM | PackedBiLM, sentences: list[list[str]]) -> torch.Tensor:
+    batch = tiny.model().speller.batch(sentences)
+    tokens = network.encode(batch.tokens)[batch.positions]
+    return network.contextualize(tokens, batch.lengths).layers
+
+
+@pytest.mark.parametrize("precision", WEIGHTS_IN_MEMORY)
+def test_weights_are_taken_by_name_and_freed_before_the_next_one(precision: Precision) -> None:
+    bilm, empty = tiny.model().bilm, tiny.model().bilm.to("meta")
+    if bilm.find_kernel() is None:
         pytest.skip("no native kernel")
-    num_released = []
-    pack = reading.PackedLayer.__init__
+    weights, taken = bilm.state_dict(), []
+    large = sorted(name for name in weights if re.search("(_|gate.|form.|projection.)weight", name))
+    matrices: list[weakref.ref[torch.Tensor]] = []
 
-    def count(self: reading.PackedLayer, *arguments: Any, **settings: Any) -> None:
-        num_released.append(sum(weight.is_meta for weight in model.bilm.parameters()))
-        pack(self, *arguments, **settings)
+    def take(name: str) -> torch.Tensor:
+        weight = weights[name].clone()
+        taken.append(name)
+        if name in large:
+            # To choose between f32 and f16, all matrices of a layer are needed.
+            assert precision is Precision.F32 or all(matrix() is None for matrix in matrices)
+            matrices.append(weakref.ref(weight))
+        return weight
 
-    monkeypatch.setattr(reading.PackedLayer, "__init__", count)
-    released = freeze(model.bilm, releases=True)
-    per_layer = len(list(model.bilm.forward_lm[0].parameters()))
-    assert num_released == [per_layer * number for number in range(4)]
-    batch = model.speller.batch(sentences)
-    outputs = [
-        network.contextualize(network.encode(batch.tokens)[batch.positions], batch.lengths)
-        for network in (kept, released)
-    ]
-    assert torch.equal(outputs[0].layers, outputs[1].layers)
+    packed = freeze(empty, precision=precision, take=take)
+    assert sorted(taken) == sorted(weights)
+    assert precision is Precision.F32 or [name for name in taken if name in large] == large
+    sentences = [["a", "bank"], ["b"]]
+    assert torch.equal(read(packed, sentences), read(freeze(bilm, precision=precision), sentences))
+
+
+def test_without_a_kernel_the_bilm_is_given_its_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ELMORE_KERNEL", "torch")
+    bilm, empty = tiny.model().bilm, tiny.model().bilm.to("meta")
+    weights = bilm.state_dict()
+    assert freeze(empty, take=weights.__getitem__) is empty
+    assert torch.equal(read(empty, [["a", "bank"]]), read(bilm, [["a", "bank"]]))

@@ -7,7 +7,7 @@ import h5py
 import numpy as np
 import pytest
 
-from elmore.weights import hdf5_arrays
+from elmore.weights import bilm_tf_arrays, hdf5_arrays
 from elmore.weights.bilm_tf import read_bilm_tf
 from tests.weights import peer_files
 from tests.weights.peer_files import make_arrays, make_options
@@ -143,10 +143,10 @@ def test_numbers_that_are_not_finite_in_float32_are_refused(number, files):
     assert_refused(lambda: read_bilm_tf(*files), "not finite")
 
 
-def test_each_array_is_read_when_it_is_taken(tmp_path, monkeypatch):
+def test_each_part_of_an_array_is_read_when_it_is_taken(tmp_path, monkeypatch):
     """So that not all weights of a file are in memory beside those of the network."""
     path = tmp_path / "weights.hdf5"
-    arrays = {name: np.full((3, 2), number, np.float32) for number, name in enumerate("abc")}
+    arrays = {name: np.random.rand(5, 2).astype(np.float32) for name in "abc"}
     hdf5_arrays.write_arrays(path, arrays)
     taken = []
     read = hdf5_arrays._read
@@ -154,10 +154,32 @@ def test_each_array_is_read_when_it_is_taken(tmp_path, monkeypatch):
         hdf5_arrays, "_read", lambda *arguments: taken.append(arguments[1]) or read(*arguments)
     )
     with hdf5_arrays.open_hdf5(path) as file:
-        found = hdf5_arrays.read_arrays(file, dict.fromkeys("abc", (3, 2)))
-        assert (taken, list(found), len(found)) == ([], ["a", "b", "c"], 3)
-        np.testing.assert_array_equal(found["b"], arrays["b"])
-    assert taken == ["b"]
+        found = hdf5_arrays.find_arrays(file, dict.fromkeys("abc", (5, 2)))
+        assert (taken, list(found), found["b"].shape) == ([], ["a", "b", "c"], (5, 2))
+        for rows in (slice(None), slice(1, 3), slice(4, 9)):
+            np.testing.assert_array_equal(found["b"][rows], arrays["b"][rows])
+    assert set(taken) == {"b"}
+
+
+def test_only_errors_of_hdf5_are_said_to_be_damage(tmp_path):
+    hdf5_arrays.write_arrays(tmp_path / "weights.hdf5", {"a": np.zeros(3, np.float32)})
+    with pytest.raises(MemoryError), hdf5_arrays.open_hdf5(tmp_path / "weights.hdf5"):
+        raise MemoryError  # such as by packing weights
+
+
+@pytest.mark.parametrize("chunks", [None, (2, 3), (7, 24)])
+@pytest.mark.parametrize("at_once", [1, 3, 100])
+def test_how_many_numbers_are_read_at_once_does_not_matter(chunks, at_once, files, monkeypatch):
+    name = f"{CELL}/W_0"
+    expected, both = read_bilm_tf(*files), peer_files.read_all_arrays(files[0])[name]
+    monkeypatch.setattr(bilm_tf_arrays, "ROWS_AT_ONCE", at_once)
+    monkeypatch.setattr(bilm_tf_arrays, "COLUMNS_AT_ONCE", at_once)
+
+    def put(file: h5py.File) -> None:
+        file.create_dataset(name, data=both, chunks=chunks)
+
+    put_in_place(files[0], name, put)
+    assert read_bilm_tf(*files).fingerprint() == expected.fingerprint()
 
 
 @pytest.mark.parametrize("position", [0, 70_000, 99_999])

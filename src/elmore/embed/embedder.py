@@ -36,8 +36,9 @@ from elmore.text.language import Language
 from elmore.text.offsets import find_offsets
 from elmore.text.tokens import parse_sentence
 from elmore.weights.elmo_model import ElmoModel
-from elmore.weights.loading import ModelSource, find_source, read_source
+from elmore.weights.loading import ModelSource, find_source, open_model
 from elmore.weights.similarity_file import Similarity
+from elmore.weights.unread_weights import UnreadWeights
 
 if TYPE_CHECKING:
     from elmore.embed.arrow_embedder import ArrowEmbedder
@@ -83,23 +84,28 @@ def load(
         softmax=softmax,
         revision=revision,
     )
-    model = move_model(read_source(found), checked_device)
-    model.allow_release()  # it can be loaded again
-    return_freed_memory()  # of arrays that were converted, before as much is needed for packing
-    embedder = Embedder(
-        model,
-        state=state,
-        layers=layers,
-        language=language,
-        tokens_per_batch=tokens_per_batch,
-        batch_size=batch_size,
-        cache_size=cache_size,
-        max_sentence_tokens=max_sentence_tokens,
-        precision=precision,
-    )
-    embedder._release_weights(found)
+    with open_model(found) as model:
+        if checked_device.type != "cpu":
+            move_model(model, checked_device)
+        embedder = Embedder(
+            model,
+            state=state,
+            layers=layers,
+            language=language,
+            tokens_per_batch=tokens_per_batch,
+            batch_size=batch_size,
+            cache_size=cache_size,
+            max_sentence_tokens=max_sentence_tokens,
+            precision=precision,
+        )
+        embedder._release_weights(found)
     return_freed_memory()
     return embedder
+
+
+def _take_frugally(weights: UnreadWeights, name: str) -> torch.Tensor:
+    return_freed_memory()  # of the last weight, which is packed by now
+    return weights.take(name)
 
 
 class Embedder(metaclass=ExplainsNames):
@@ -135,7 +141,8 @@ class Embedder(metaclass=ExplainsNames):
                 f"got {model!r:.60} where a model was expected; load it with elmore.load, which "
                 "returns an embedder"
             )
-        model.require_weights()
+        if model.unread is None:
+            model.require_weights()
         check_range("max_sentence_tokens", max_sentence_tokens, 1, sys.maxsize)
         check_range("cache_size", cache_size, 0, sys.maxsize)
         self._origin = ModelOrigin(model.eval())
@@ -145,7 +152,11 @@ class Embedder(metaclass=ExplainsNames):
         self.precision = read_precision("precision", precision, WEIGHTS_IN_MEMORY)
         self.choose_layers(layers)  # report an invalid choice now, not at the first sentence
         self.max_sentence_tokens = max_sentence_tokens
-        self._bilm = freeze(model.bilm, precision=self.precision, releases=model.may_be_released)
+        self._bilm = freeze(
+            model.bilm,
+            precision=self.precision,
+            take=None if model.unread is None else partial(_take_frugally, model.unread),
+        )
         self._engine = Engine(
             self._bilm,
             TokenCache(self._bilm, model.speller, size=cache_size),
@@ -209,11 +220,11 @@ class Embedder(metaclass=ExplainsNames):
 
     def _release_weights(self, source: ModelSource) -> None:
         """Release weights that were packed and can be loaded again."""
+        loaded = replace(source, fingerprint=self.model.fingerprint())
         if self.has_own_weights:
             self.model.release_weights()
         else:
             self.model.keep_weights()
-        loaded = replace(source, fingerprint=self.model.fingerprint())
         self._origin = ModelOrigin(self.model, loaded)
 
     @property

@@ -81,6 +81,24 @@ class PackedMatrix:
             )
         )
 
+    @classmethod
+    def join(cls, parts: Sequence["PackedMatrix"]) -> "PackedMatrix":
+        """Interleave the panels of matrices of equal shape, as if they had been packed together."""
+        joined = cls.__new__(cls)
+        joined.__dict__.update(parts[0].__dict__)
+        joined.num_panels = len(parts) * parts[0].num_panels
+        joined.panels = allocate(len(parts) * parts[0].panels.nbytes)
+        joined.scales = np.empty(len(parts) * len(parts[0].scales), np.float32)
+        panels = joined.panels.reshape(
+            -1, len(parts), parts[0].panels.nbytes // parts[0].num_panels
+        )
+        # The scales of all panels come before the corrections of all panels.
+        scales = joined.scales.reshape(-1, len(parts), joined.panel)
+        for number, part in enumerate(parts):
+            panels[:, number] = part.panels.reshape(part.num_panels, -1)
+            scales[:, number] = part.scales.reshape(-1, joined.panel)
+        return joined
+
     def pointer(self) -> interface.Matrix:
         """Return the struct for native functions; valid while this object lives."""
         return interface.Matrix(

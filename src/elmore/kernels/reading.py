@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import inf
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -47,10 +47,45 @@ class LayerWeights:
     cell_clip: float | None
     output_clip: float | None
 
+    def read(self) -> "LayerWeights":
+        """Return all weights at once."""
+        return self
+
     def matrices(self) -> list[Tensor]:
         """Return all weights but the bias."""
         found = [self.input_weight, self.state_weight, self.projection_weight]
         return [weight for weight in found if weight is not None]
+
+
+class PackableLayer(Protocol):
+    """Where the weights of one layer come from: each may be read when it is asked for, once."""
+
+    @property
+    def input_weight(self) -> Tensor:
+        """See `LayerWeights`."""
+
+    @property
+    def state_weight(self) -> Tensor:
+        """See `LayerWeights`."""
+
+    @property
+    def bias(self) -> Tensor:
+        """See `LayerWeights`."""
+
+    @property
+    def projection_weight(self) -> Tensor | None:
+        """See `LayerWeights`."""
+
+    @property
+    def cell_clip(self) -> float | None:
+        """See `LayerWeights`."""
+
+    @property
+    def output_clip(self) -> float | None:
+        """See `LayerWeights`."""
+
+    def read(self) -> LayerWeights:
+        """Return all weights at once."""
 
 
 class PackedLayer:
@@ -59,23 +94,25 @@ class PackedLayer:
     def __init__(
         self,
         kernel: Kernel,
-        weights: LayerWeights,
+        weights: PackableLayer,
         *,
         precision: Precision,
         memory: Take = allocate,
     ) -> None:
         pack = partial(PackedMatrix, kernel, precision=precision, memory=memory)
+        # In the order of their names, in which they are read from a file.
+        bias = weights.bias
         self.input = pack(weights.input_weight, num_parts=4)
+        projection = weights.projection_weight
+        self.projection = None if projection is None else pack(projection)
+        del projection  # it need not stay in memory while the next one is read
         self.state = pack(weights.state_weight, num_parts=4)
-        self.projection = (
-            None if weights.projection_weight is None else pack(weights.projection_weight)
-        )
-        self.bias = interleave_numbers(weights.bias, num_parts=4, panel=kernel.panel)
+        self.bias = interleave_numbers(bias, num_parts=4, panel=kernel.panel)
         self.precision = precision
         self.cell_clip = inf if weights.cell_clip is None else weights.cell_clip
         self.output_clip = inf if weights.output_clip is None else weights.output_clip
-        self.num_cells = len(weights.bias) // 4
-        self.num_outputs = weights.state_weight.shape[1]
+        self.num_cells = len(bias) // 4
+        self.num_outputs = self.state.num_inputs
 
     def pointer(self) -> interface.Layer:
         """Return the struct for native functions; valid while this object lives."""
@@ -92,25 +129,30 @@ class PackedLayer:
         )
 
 
+def _pack_layer(kernel: Kernel, weights: PackableLayer, *, precision: Precision) -> PackedLayer:
+    if precision is Precision.F32:  # to narrow it, all weights are needed at once
+        weights = weights.read()
+        precision = narrow(precision, *weights.matrices())
+    return PackedLayer(kernel, weights, precision=precision)
+
+
 class PackedReader:
     """A packed copy of the LSTMs of both directions; later changes to the weights are not seen."""
 
     def __init__(
         self,
         kernel: Kernel,
-        directions: Iterable[Iterable[LayerWeights]],
+        directions: Sequence[Iterable[PackableLayer]],
         *,
         precision: Precision = Precision.F32,
         has_residuals: bool,
     ) -> None:
         self.kernel_name = kernel.name
+        # The backward LM first: in the order of names, in which weights are read from a file.
         self.directions = [
-            [
-                PackedLayer(kernel, weights, precision=narrow(precision, *weights.matrices()))
-                for weights in layers
-            ]
-            for layers in directions
-        ]
+            [_pack_layer(kernel, weights, precision=precision) for weights in layers]
+            for layers in reversed(directions)
+        ][::-1]
         self.precision = precision
         self.has_residuals = has_residuals
         widths = {

@@ -3,7 +3,7 @@
 Shapes: U tokens, C characters, S units in a table, F filters of width w.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import accumulate
 
@@ -39,14 +39,19 @@ class PackedLinear:
         self, kernel: Kernel, weight: Tensor, bias: Tensor, *, precision: Precision
     ) -> None:
         self.precision = narrow(precision, weight.detach())
-        self.matrix = PackedMatrix(kernel, weight, precision=self.precision)
-        check_floats("a bias", bias, (len(weight),))
-        self.bias = bias.detach().clone()
+        self.matrix, self.bias = _pack_linear(kernel, weight, bias, precision=self.precision)
 
     def apply(self, x: Tensor) -> Tensor:
         """Map (U, I) to (U, O)."""
         kernel = load_kernel(self.matrix.kernel_name)
         return multiply_rows(kernel, self.matrix, x, self.bias, precision=self.precision)
+
+
+def _pack_linear(
+    kernel: Kernel, weight: Tensor, bias: Tensor, *, precision: Precision
+) -> tuple[PackedMatrix, Tensor]:
+    check_floats("a bias", bias, (len(weight),))
+    return PackedMatrix(kernel, weight, precision=precision), bias.detach().clone()
 
 
 def multiply_rows(
@@ -91,16 +96,26 @@ class PackedHighway:
         self,
         kernel: Kernel,
         *,
-        transform: tuple[Tensor, Tensor],
-        gate: tuple[Tensor, Tensor],
+        transform: Iterable[Tensor],
+        gate: Iterable[Tensor],
         precision: Precision,
     ) -> None:
-        weight, bias = (
-            torch.cat([a.detach(), b.detach()]) for a, b in zip(transform, gate, strict=True)
+        """Pack two layers, each given as its weight and its bias.
+
+        The gate is taken and packed first, in case both are read from a file.
+        """
+        if precision is Precision.F32:  # to narrow it, both are needed at once
+            gate, transform = list(gate), list(transform)
+            precision = narrow(precision, gate[0].detach(), transform[0].detach())
+        self.precision = precision
+        gates, gate_bias = _pack_linear(kernel, *gate, precision=precision)
+        del gate
+        transforms, bias = _pack_linear(kernel, *transform, precision=precision)
+        del transform
+        self.matrix = PackedMatrix.join([transforms, gates])
+        self.bias = interleave_numbers(
+            torch.cat([bias, gate_bias]), num_parts=2, panel=kernel.panel
         )
-        self.precision = narrow(precision, weight)
-        self.matrix = PackedMatrix(kernel, weight, precision=self.precision, num_parts=2)
-        self.bias = interleave_numbers(bias, num_parts=2, panel=kernel.panel)
 
     def apply(self, x: Tensor) -> Tensor:
         """Map (U, F) to (U, F)."""

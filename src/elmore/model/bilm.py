@@ -13,11 +13,11 @@ from torch import Tensor, nn
 
 from elmore.config import Precision
 from elmore.kernels.library import TORCH, Kernel, find_kernel_for
-from elmore.kernels.reading import LayerWeights, PackedReader
+from elmore.kernels.reading import PackableLayer, PackedReader
 from elmore.kernels.threads import run_together_in_torch
 from elmore.kernels.training import LayerOutput, train_layer
 from elmore.model.layers import run_layers
-from elmore.model.lstm import ProjectedLSTM
+from elmore.model.lstm import ProjectedLSTM, UnreadLayer
 from elmore.model.packing import Packing, invert, read_packed, read_sentences
 from elmore.model.state import BiLMOutput, BiLMState, repeat_state
 from elmore.model.token_encoder import Highway, TokenEncoder
@@ -157,7 +157,7 @@ class BiLM(nn.Module):
         """Return the kernel to use for these inputs, or None for torch."""
         tensors = itertools.chain(inputs, self.parameters(), self.buffers())
         kernel = find_kernel_for(tensors)
-        return kernel if kernel is not None and self._has_plain_layers() else None
+        return kernel if kernel is not None and self.has_plain_layers() else None
 
     @property
     def kernel_name(self) -> str:
@@ -168,7 +168,7 @@ class BiLM(nn.Module):
         device = self.initial_hidden.device.type
         return TORCH if device == "cpu" else f"{TORCH}-{device}"
 
-    def _has_plain_layers(self) -> bool:
+    def has_plain_layers(self) -> bool:
         """Return whether no layer is wrapped, replaced or hooked; a kernel would ignore that."""
         layers = [*self.forward_lm, *self.backward_lm, *self.token_encoder.highways]
         return all(
@@ -196,19 +196,28 @@ class BiLM(nn.Module):
 
     @torch.no_grad()
     def pack_lstms(
-        self, kernel: Kernel, *, precision: Precision = Precision.F32, releases: bool = False
+        self,
+        kernel: Kernel,
+        *,
+        precision: Precision = Precision.F32,
+        take: Callable[[str], Tensor] | None = None,
     ) -> PackedReader:
-        """Return a copy of the LSTMs, packed for a kernel; free each one after it, if asked."""
+        """Return a copy of the LSTMs, packed for a kernel.
 
-        def take_weights(lstms: list[ProjectedLSTM]) -> Iterator[LayerWeights]:
-            for lstm in lstms:
-                yield lstm.kernel_weights()
-                if releases:
-                    lstm.to("meta")
+        If given, `take` reads the weight of a name, and the biLM's own are not used.
+        """
+
+        def find_weights(name: str, depth: int, lstm: ProjectedLSTM) -> PackableLayer:
+            if take is None:
+                return lstm.kernel_weights()
+            return UnreadLayer(lstm=lstm, take=lambda weight: take(f"{name}.{depth}.{weight}"))
 
         return PackedReader(
             kernel,
-            map(take_weights, self.directions),
+            [
+                [find_weights(name, depth, lstm) for depth, lstm in enumerate(lstms)]
+                for name, lstms in zip(("forward_lm", "backward_lm"), self.directions, strict=True)
+            ],
             precision=precision,
             has_residuals=self.has_residuals,
         )

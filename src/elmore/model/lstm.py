@@ -3,7 +3,8 @@
 Shapes: N tokens in total, B sentences, D input, C cells, P output.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -92,12 +93,13 @@ class ProjectedLSTM(nn.Module):
             torch.cat(final_cell[::-1]),
         )
 
-    def full_bias(self) -> Tensor:
-        """Return the bias with the forget bias added to the forget gates."""
-        forget_bias = torch.zeros_like(self.bias)
-        cell_dim = len(self.bias) // 4
+    def full_bias(self, bias: Tensor | None = None) -> Tensor:
+        """Return a bias, by default its own, with the forget bias added to the forget gates."""
+        bias = self.bias if bias is None else bias
+        forget_bias = torch.zeros_like(bias)
+        cell_dim = len(bias) // 4
         forget_bias[cell_dim : 2 * cell_dim] = self.forget_bias
-        return self.bias + forget_bias
+        return bias + forget_bias
 
     def kernel_weights(self) -> LayerWeights:
         """Return the weights as the native kernels take them."""
@@ -125,3 +127,52 @@ class ProjectedLSTM(nn.Module):
         if self.cell_clip is not None:
             cell = cell.clamp(-self.cell_clip, self.cell_clip)
         return show * torch.tanh(cell), cell
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class UnreadLayer:
+    """The weights of a layer that has none yet, as kernels take them: read when asked for, once."""
+
+    lstm: ProjectedLSTM
+    take: Callable[[str], Tensor]  # by the name in the layer
+
+    @property
+    def input_weight(self) -> Tensor:
+        """See `LayerWeights`, as for all others."""
+        return self.take("input_weight")
+
+    @property
+    def state_weight(self) -> Tensor:
+        """The weights of the last output."""
+        return self.take("state_weight")
+
+    @property
+    def bias(self) -> Tensor:
+        """The bias of the gates."""
+        return self.lstm.full_bias(self.take("bias"))
+
+    @property
+    def projection_weight(self) -> Tensor | None:
+        """The weights of the projection."""
+        return None if self.lstm.projection_weight is None else self.take("projection_weight")
+
+    @property
+    def cell_clip(self) -> float | None:
+        """The bound of cells."""
+        return self.lstm.cell_clip
+
+    @property
+    def output_clip(self) -> float | None:
+        """The bound of outputs."""
+        return self.lstm.output_clip
+
+    def read(self) -> LayerWeights:
+        """Return all weights at once."""
+        return LayerWeights(
+            input_weight=self.input_weight,
+            state_weight=self.state_weight,
+            bias=self.bias,
+            projection_weight=self.projection_weight,
+            cell_clip=self.cell_clip,
+            output_clip=self.output_clip,
+        )

@@ -4,37 +4,46 @@ If there is no kernel for this machine, torch is used with weights rounded the s
 are the same, but it is neither faster nor smaller.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from copy import deepcopy
 from functools import partial
+from typing import TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from elmore.config import Precision
-from elmore.kernels.library import Kernel
+from elmore.kernels.library import Kernel, find_kernel
 from elmore.kernels.tokens import PackedHighway, PackedLinear
 from elmore.model.bilm import BiLM
 from elmore.model.char_table import strongest_responses
 from elmore.model.lstm import ProjectedLSTM
 from elmore.model.packing import read_packed, read_sentences
 from elmore.model.state import BiLMOutput, BiLMState, repeat_state
-from elmore.model.token_encoder import CharacterCNN, Highway, TokenEncoder, check_ids
+from elmore.model.token_encoder import CharacterCNN, TokenEncoder, check_ids
 from elmore.text.batches import TokenIds
+
+Take = Callable[[str], Tensor]
+Module = TypeVar("Module", bound=nn.Module | None)
 
 
 def freeze(
-    bilm: BiLM, *, precision: Precision = Precision.F32, releases: bool = False
+    bilm: BiLM, *, precision: Precision = Precision.F32, take: Take | None = None
 ) -> "BiLM | PackedBiLM":
     """Return a copy of the biLM for inference in some precision; the biLM is not changed.
 
-    If it `releases` them, each weight of the biLM is freed once it is packed, so that no more than
-    one layer is in memory twice.
+    If its weights are still in a file, `take` reads one, by name. Each is packed and freed before
+    the next one is read. Without a kernel, all are given to the biLM.
     """
-    kernel = bilm.find_kernel()
+    if take is None:
+        kernel = bilm.find_kernel()
+    else:
+        kernel = find_kernel() if bilm.has_plain_layers() else None
     if kernel is not None:
-        return PackedBiLM(bilm, kernel, precision=precision, releases=releases)
+        return PackedBiLM(bilm, kernel, precision=precision, take=take)
+    if take is not None:
+        bilm.load_state_dict({name: take(name) for name in bilm.state_dict()}, assign=True)
     return bilm if precision is Precision.F32 else round_weights(deepcopy(bilm), precision)
 
 
@@ -76,34 +85,33 @@ class PackedTokenEncoder:
         kernel: Kernel,
         *,
         precision: Precision,
-        releases: bool = False,
+        take: Take,
     ) -> None:
+        def take_linear(name: str) -> Iterator[Tensor]:
+            return (take(f"token_encoder.{name}.{part}") for part in ("weight", "bias"))
+
+        # In the order of their names, in which they are read from a file.
+        characters = _copy(encoder.characters, "token_encoder.characters", take)
         self.characters = (
-            KeptCharacters(encoder.characters)
-            if isinstance(encoder.characters, CharacterCNN) and encoder.characters.can_be_kept
-            else deepcopy(encoder.characters)
+            KeptCharacters(characters)
+            if isinstance(characters, CharacterCNN) and characters.can_be_kept
+            else characters
         )
-        self.words = deepcopy(encoder.words)
-        self.highways = []
-        for highway in encoder.highways:
-            assert isinstance(highway, Highway)
-            self.highways.append(
-                PackedHighway(
-                    kernel,
-                    transform=(highway.transform.weight, highway.transform.bias),
-                    gate=(highway.gate.weight, highway.gate.bias),
-                    precision=precision,
-                )
+        self.highways = [
+            PackedHighway(
+                kernel,
+                transform=take_linear(f"highways.{depth}.transform"),
+                gate=take_linear(f"highways.{depth}.gate"),
+                precision=precision,
             )
-            if releases:
-                highway.to("meta")
+            for depth in range(len(encoder.highways))
+        ]
         self.projection = (
             None
             if encoder.projection is None
-            else PackedLinear(
-                kernel, encoder.projection.weight, encoder.projection.bias, precision=precision
-            )
+            else PackedLinear(kernel, *take_linear("projection"), precision=precision)
         )
+        self.words = _copy(encoder.words, "token_encoder.words", take)
 
     @torch.no_grad()
     def __call__(self, char_ids: Tensor | None, word_ids: Tensor | None) -> Tensor:
@@ -126,14 +134,15 @@ class PackedBiLM:
     """A `BiLM` for inference only."""
 
     def __init__(
-        self, bilm: BiLM, kernel: Kernel, *, precision: Precision, releases: bool = False
+        self, bilm: BiLM, kernel: Kernel, *, precision: Precision, take: Take | None = None
     ) -> None:
-        self._lstms = bilm.pack_lstms(kernel, precision=precision, releases=releases)
+        self._lstms = bilm.pack_lstms(kernel, precision=precision, take=take)
+        take = bilm.state_dict().__getitem__ if take is None else take
+        self.initial_cell = take("initial_cell").clone()
+        self.initial_hidden = take("initial_hidden").clone()
         self.token_encoder = PackedTokenEncoder(
-            bilm.token_encoder, kernel, precision=precision, releases=releases
+            bilm.token_encoder, kernel, precision=precision, take=take
         )
-        self.initial_hidden = bilm.initial_hidden.detach().clone()
-        self.initial_cell = bilm.initial_cell.detach().clone()
         self.num_layers = bilm.num_layers
         self.output_dim = bilm.output_dim
         self.precision = precision
@@ -163,6 +172,15 @@ class PackedBiLM:
         start = self.initial_state(len(lengths)) if state is None else state
         read = partial(read_packed, self._lstms)
         return read_sentences(read, tokens, lengths, start, num_layers=self.num_layers)
+
+
+def _copy(module: Module, name: str, take: Take) -> Module:
+    """Return a copy of a module, with its weights if they were in a file."""
+    copied = deepcopy(module)
+    if copied is not None and any(weight.is_meta for weight in copied.parameters()):
+        weights = {key: take(f"{name}.{key}").clone() for key in copied.state_dict()}
+        copied.load_state_dict(weights, assign=True)
+    return copied
 
 
 @torch.no_grad()

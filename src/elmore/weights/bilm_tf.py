@@ -1,10 +1,13 @@
 """Models in bilm-tf's format, which AllenNLP uses too: HDF5 weights, options.json, word vectors."""
 
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import torch
+from torch import Tensor
 
 from elmore.config import ModelConfig, Units
 from elmore.errors import ElmoreError, ModelError
@@ -15,18 +18,19 @@ from elmore.weights.bilm_tf_arrays import (
     WORD_TABLE,
     array_shapes,
     arrays_of_more_layers,
+    find_tensors,
     name_cell,
+    read_whole,
     to_arrays,
     to_numpy,
-    to_tensors,
 )
 from elmore.weights.bilm_tf_options import make_options, read_options
-from elmore.weights.elmo_model import ElmoModel, assemble_model
+from elmore.weights.elmo_model import ElmoModel, assemble_unread_model
 from elmore.weights.hdf5_arrays import (
     Hdf5Arrays,
     WeightArrays,
+    find_arrays,
     open_hdf5,
-    read_arrays,
     write_arrays,
 )
 
@@ -42,19 +46,40 @@ def read_bilm_tf(
     vocabulary_path: Path | None = None,
 ) -> ElmoModel:
     """Load a model; with a token-embedding file, tokens are looked up instead of spelled."""
+    with open_bilm_tf(
+        weights_path,
+        options_path,
+        token_embeddings_path=token_embeddings_path,
+        vocabulary_path=vocabulary_path,
+    ) as model:
+        model.require_weights()
+        return model
+
+
+@contextmanager
+def open_bilm_tf(
+    weights_path: Path,
+    options_path: Path,
+    *,
+    token_embeddings_path: Path | None = None,
+    vocabulary_path: Path | None = None,
+) -> Iterator[ElmoModel]:
+    """Give a model with its weights unread; they can be read until the end of the block."""
     if (token_embeddings_path is None) != (vocabulary_path is None):
         raise ModelError("a token-embedding file and its vocabulary belong together; give both")
     words = [] if vocabulary_path is None else read_vocabulary(vocabulary_path)
     num_words = None if vocabulary_path is None else len(words)
     config = read_config(options_path, name=weights_path.stem, num_words=num_words)
-    with open_hdf5(weights_path) as file:
-        config, tensors = read_tensors(config, Hdf5Arrays(file))
-    if token_embeddings_path is not None:
-        shape = (len(words), config.lstm.output_dim)
-        with open_hdf5(token_embeddings_path) as file:
-            table = read_arrays(file, {"embedding": shape})["embedding"]
-        tensors[WORD_TABLE] = torch.from_numpy(table)
-    return assemble_model(config, tensors, words=words)
+    with ExitStack() as files:
+        config, weights = find_weights(
+            config, Hdf5Arrays(files.enter_context(open_hdf5(weights_path)))
+        )
+        if token_embeddings_path is not None:
+            file = files.enter_context(open_hdf5(token_embeddings_path))
+            shape = (len(words), config.lstm.output_dim)
+            table = find_arrays(file, {"embedding": shape})["embedding"]
+            weights[WORD_TABLE] = partial(read_whole, table)
+        yield assemble_unread_model(config, weights, words=words)
 
 
 def read_config(options_path: Path, *, name: str, num_words: int | None) -> ModelConfig:
@@ -66,14 +91,14 @@ def read_config(options_path: Path, *, name: str, num_words: int | None) -> Mode
         raise ModelError(f"{options_path}: {error}") from error
 
 
-def read_tensors(
+def find_weights(
     config: ModelConfig, arrays: WeightArrays
-) -> tuple[ModelConfig, dict[str, torch.Tensor]]:
-    """Read the weights of a network; the config may change to follow them."""
+) -> tuple[ModelConfig, dict[str, Callable[[], Tensor]]]:
+    """Return how to read each weight of a network; the config may change to follow them."""
     is_single = _has_short_names(config, arrays)
     config = _follow_file(config, arrays, is_single=is_single)
     shapes = array_shapes(config, is_single=is_single)
-    return config, to_tensors(arrays.read(shapes), config, is_single=is_single)
+    return config, find_tensors(arrays.read(shapes), config, is_single=is_single)
 
 
 def write_bilm_tf(

@@ -1,13 +1,15 @@
 """The names, shapes and meanings of bilm-tf's arrays, and their elmore counterparts."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from elmore.config import ModelConfig
-from elmore.weights.hdf5_arrays import FloatArray, Shape
+from elmore.kernels.memory import allocate
+from elmore.weights.hdf5_arrays import ArrayParts, FloatArray, Shape
 
 # The file has the gates in TensorFlow's order (input, candidate, forget, output). torch swaps the
 # middle two, so the same permutation converts both ways.
@@ -15,6 +17,7 @@ GATE_ORDER = [0, 2, 1, 3]
 FORGET_GATE = 2
 DIRECTIONS = ("forward_lm", "backward_lm")
 COLUMNS_AT_ONCE = 64
+ROWS_AT_ONCE = 64
 CHARACTERS = "token_encoder.characters"
 WORD_TABLE = "token_encoder.words.weight"
 PROJECTION = "token_encoder.projection"
@@ -62,42 +65,44 @@ def arrays_of_more_layers(config: ModelConfig) -> list[str]:
     return more
 
 
-def to_tensors(
-    arrays: Mapping[str, FloatArray], config: ModelConfig, *, is_single: bool
-) -> dict[str, Tensor]:
-    """Convert the file's arrays to the network's weights; each large one is taken once."""
-    weights: dict[str, Tensor] = {}
+def find_tensors(
+    arrays: Mapping[str, ArrayParts], config: ModelConfig, *, is_single: bool
+) -> dict[str, Callable[[], Tensor]]:
+    """Return a function that reads each of the network's weights from the file's arrays."""
+    found: dict[str, Callable[[], Tensor]] = {}
     if config.characters is not None:
-        weights[f"{CHARACTERS}.embedding.weight"] = _to_tensor(arrays["char_embed"])
-        for index, (_, number) in enumerate(config.characters.filters):
-            kernel = arrays[f"CNN/W_cnn_{index}"].reshape(-1, number)
-            weights[f"{CHARACTERS}.filters.{index}.weight"] = _to_tensor(kernel.T)
-            weights[f"{CHARACTERS}.filters.{index}.bias"] = _to_tensor(arrays[f"CNN/b_cnn_{index}"])
+        found[f"{CHARACTERS}.embedding.weight"] = partial(read_whole, arrays["char_embed"])
+        for index in range(len(config.characters.filters)):
+            convolution = f"{CHARACTERS}.filters.{index}"
+            found[f"{convolution}.weight"] = partial(_read_kernel, arrays[f"CNN/W_cnn_{index}"])
+            found[f"{convolution}.bias"] = partial(read_whole, arrays[f"CNN/b_cnn_{index}"])
         for depth in range(config.characters.num_highway_layers):
             highway, group = f"token_encoder.highways.{depth}", f"CNN_high_{depth}"
             # What the file calls "carry" is the gate of the transformed input.
-            weights[f"{highway}.gate.weight"] = _to_tensor(arrays[f"{group}/W_carry"].T)
-            weights[f"{highway}.gate.bias"] = _to_tensor(arrays[f"{group}/b_carry"])
-            weights[f"{highway}.transform.weight"] = _to_tensor(arrays[f"{group}/W_transform"].T)
-            weights[f"{highway}.transform.bias"] = _to_tensor(arrays[f"{group}/b_transform"])
+            for part, theirs in (("gate", "carry"), ("transform", "transform")):
+                weight, bias = arrays[f"{group}/W_{theirs}"], arrays[f"{group}/b_{theirs}"]
+                found[f"{highway}.{part}.weight"] = partial(_read_transposed, weight)
+                found[f"{highway}.{part}.bias"] = partial(read_whole, bias)
         if config.has_token_projection:
-            weights[f"{PROJECTION}.weight"] = _to_tensor(arrays["CNN_proj/W_proj"].T)
-            weights[f"{PROJECTION}.bias"] = _to_tensor(arrays["CNN_proj/b_proj"])
-    output_dim = config.lstm.output_dim
+            found[f"{PROJECTION}.weight"] = partial(_read_transposed, arrays["CNN_proj/W_proj"])
+            found[f"{PROJECTION}.bias"] = partial(read_whole, arrays["CNN_proj/b_proj"])
+    parts = (("input_weight", 0), ("state_weight", config.lstm.output_dim))
     for direction, name in enumerate(DIRECTIONS):
         for layer in range(config.lstm.num_layers):
             cell = name_cell(direction, layer, is_single=is_single)
-            both = arrays[f"{cell}/W_0"]
-            weights[f"{name}.{layer}.input_weight"] = _transpose_gates(both[:output_dim])
-            weights[f"{name}.{layer}.state_weight"] = _transpose_gates(both[output_dim:])
-            weights[f"{name}.{layer}.bias"] = _to_tensor(_swap_gates(arrays[f"{cell}/B"]))
+            for part, first in parts:
+                rows = range(first, first + config.lstm.output_dim)
+                read = partial(_read_transposed, arrays[f"{cell}/W_0"], rows, order=GATE_ORDER)
+                found[f"{name}.{layer}.{part}"] = read
+            found[f"{name}.{layer}.bias"] = partial(_read_gates, arrays[f"{cell}/B"])
             if config.lstm.has_projection:
-                weights[f"{name}.{layer}.projection_weight"] = _to_tensor(arrays[f"{cell}/W_P_0"].T)
-    return weights
+                projection = partial(_read_transposed, arrays[f"{cell}/W_P_0"])
+                found[f"{name}.{layer}.projection_weight"] = projection
+    return found
 
 
 def to_arrays(tensors: Mapping[str, Tensor], config: ModelConfig) -> dict[str, FloatArray]:
-    """Undo `to_tensors`."""
+    """Undo what the functions of `find_tensors` do."""
     weights = {name: to_numpy(tensor) for name, tensor in tensors.items()}
     arrays: dict[str, FloatArray] = {}
     if config.characters is not None:
@@ -136,24 +141,49 @@ def to_numpy(tensor: Tensor) -> FloatArray:
     return tensor.detach().to(device="cpu", dtype=dtype).numpy()
 
 
-def _to_tensor(weight: FloatArray) -> Tensor:
-    # torch transposes a large matrix several times faster than numpy.
-    return torch.from_numpy(weight).contiguous()
+def read_whole(array: ArrayParts) -> Tensor:
+    """Read an array as it is."""
+    return torch.from_numpy(array[:])
 
 
-def _transpose_gates(weight: FloatArray) -> Tensor:
-    """Reorder the four blocks of columns of (I, 4C), and transpose: (4C, I)."""
-    transposed = np.empty(weight.shape[::-1], weight.dtype)
-    num_cells = len(transposed) // 4
-    for gate, block in zip(GATE_ORDER, np.split(transposed, 4), strict=True):
-        for first in range(0, num_cells, COLUMNS_AT_ONCE):
-            start = gate * num_cells + first
-            end = min(start + COLUMNS_AT_ONCE, (gate + 1) * num_cells)
+def _read_gates(bias: ArrayParts) -> Tensor:
+    return torch.from_numpy(_swap_gates(bias[:]))
+
+
+def _read_kernel(kernel: ArrayParts) -> Tensor:
+    """Return the (F, w * E) weights of filters, from (1, w, E, F)."""
+    return torch.from_numpy(kernel[:]).flatten(0, 2).T.contiguous()
+
+
+def _read_transposed(
+    array: ArrayParts, rows: range | None = None, *, order: Sequence[int] = (0,)
+) -> Tensor:
+    """Read some rows, by default all of (I, O), and transpose them: (O, I).
+
+    `order` is that of equal blocks of columns. Few rows are read at once, so that there is hardly
+    more in memory than the result.
+    """
+    num_rows, num_columns = array.shape
+    rows = range(num_rows) if rows is None else rows
+    at_once = max(ROWS_AT_ONCE, getattr(array, "rows_per_chunk", 1))
+    # Not of the C library, which would keep the memory of a weight that was packed and freed.
+    memory = allocate(4 * num_columns * len(rows))
+    found = memory.view(np.float32).reshape(num_columns, len(rows))
+    for start in range(0, len(rows), at_once):
+        some = rows[start : start + at_once]
+        _transpose(array[some.start : some.stop], found[:, start : start + at_once], order)
+    return torch.from_numpy(found)
+
+
+def _transpose(part: FloatArray, to: FloatArray, order: Sequence[int]) -> None:
+    """Write the transpose of `part` into `to`, with blocks of columns in this order."""
+    sources = np.split(part, len(order), axis=1)
+    for block, source in zip(np.split(to, len(order)), order, strict=True):
+        for first in range(0, len(block), COLUMNS_AT_ONCE):
+            columns = slice(first, first + COLUMNS_AT_ONCE)
             # Copied first: in the file's array, rows are so far apart that their numbers evict each
             # other from the cache.
-            part = np.ascontiguousarray(weight[:, start:end])
-            block[first : first + COLUMNS_AT_ONCE] = part.T
-    return torch.from_numpy(transposed)
+            block[columns] = np.ascontiguousarray(sources[source][:, columns]).T
 
 
 def _swap_gates(weight: FloatArray) -> FloatArray:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -12,9 +13,9 @@ from elmore.config import ModelConfig
 from elmore.errors import ModelError
 from elmore.files.untrusted import read_json
 from elmore.model.word_softmax import WordSoftmax
-from elmore.weights.bilm_tf import read_config, read_tensors, read_vocabulary
-from elmore.weights.bilm_tf_arrays import WORD_TABLE
-from elmore.weights.elmo_model import ElmoModel, assemble_model
+from elmore.weights.bilm_tf import find_weights, read_config, read_vocabulary
+from elmore.weights.bilm_tf_arrays import WORD_TABLE, read_whole
+from elmore.weights.elmo_model import ElmoModel, assemble_unread_model
 from elmore.weights.hdf5_arrays import FloatArray, Shape
 from elmore.weights.softmax_file import SavedSoftmax, check_words
 from elmore.weights.tf_checkpoint.bundle import VariableFiles
@@ -67,6 +68,15 @@ def read_checkpoint(
     prefix: Path, options_path: Path, *, vocabulary_path: Path | None = None
 ) -> ElmoModel:
     """Load a biLM; one whose tokens are looked up needs its vocabulary."""
+    model = open_checkpoint(prefix, options_path, vocabulary_path=vocabulary_path)
+    model.require_weights()
+    return model
+
+
+def open_checkpoint(
+    prefix: Path, options_path: Path, *, vocabulary_path: Path | None = None
+) -> ElmoModel:
+    """Load a biLM as `read_checkpoint` does, but leave its weights in the form of the file."""
     arrays = CheckpointArrays(VariableFiles(prefix))
     words: list[str] = []
     if "char_cnn" not in read_json(options_path):
@@ -77,11 +87,11 @@ def read_checkpoint(
             )
         words = read_vocabulary(vocabulary_path)
     config = read_config(options_path, name=prefix.name, num_words=len(words) or None)
-    config, tensors = read_tensors(config, arrays)
+    config, weights = find_weights(config, arrays)
     if words:
         shape = (len(words), config.lstm.output_dim)
-        tensors[WORD_TABLE] = torch.from_numpy(arrays.read({WORD_VECTORS: shape})[WORD_VECTORS])
-    return assemble_model(config, tensors, words=words)
+        weights[WORD_TABLE] = partial(read_whole, arrays.read({WORD_VECTORS: shape})[WORD_VECTORS])
+    return assemble_unread_model(config, weights, words=words)
 
 
 def read_checkpoint_softmax(prefix: Path, vocabulary_path: Path, elmo: ElmoModel) -> SavedSoftmax:
@@ -128,10 +138,10 @@ def _check_same_bilm(arrays: CheckpointArrays, elmo: ElmoModel) -> None:
     if not any(arrays.has(f"RNN_0/RNN/{cell}LSTMCell/W_0") for cell in ("", "MultiRNNCell/Cell0/")):
         return  # someone removed the biLM from the checkpoint
     config = ModelConfig.from_json(elmo.config.to_json())
-    found, tensors = read_tensors(config, arrays)
+    found, weights = find_weights(config, arrays)
     own = elmo.bilm.state_dict()
     is_same = found == config and all(
-        torch.equal(own[name], tensor) for name, tensor in tensors.items() if name in own
+        torch.equal(own[name], read()) for name, read in weights.items() if name in own
     )
     if not is_same:
         raise ModelError(

@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -27,12 +28,15 @@ from elmore.weights.model_folder import (
     CONFIG,
     WEIGHTS,
     find_folder,
+    find_tensors,
     read_folder,
-    read_tensors,
     write_folder,
 )
 from elmore.weights.similarity_file import FILES as SIMILARITY_FILES
 from elmore.weights.softmax_file import FILES as SOFTMAX_FILES
+from elmore.weights.unread_weights import Digest, Readers, UnreadWeights, add_weight, check_shape
+
+INITIAL = ("initial_hidden", "initial_cell")
 
 
 class ElmoModel(
@@ -58,7 +62,7 @@ class ElmoModel(
         self.speller = build_speller(config, characters=characters, words=words)
         self.bilm = build_bilm(config)
         self._released: str | None = None  # the fingerprint of the weights, once released
-        self._fingerprint: str | None = None  # of weights that may be released while packing
+        self._unread: UnreadWeights | None = None
 
     @property
     def is_released(self) -> bool:
@@ -66,23 +70,31 @@ class ElmoModel(
         return self._released is not None
 
     @property
-    def may_be_released(self) -> bool:
-        """Whether `allow_release` was called, and the weights are still there."""
-        return self._fingerprint is not None
+    def unread(self) -> UnreadWeights | None:
+        """The weights, if they have not been read yet; the biLM has none until they are."""
+        return self._unread
 
-    def allow_release(self) -> None:
-        """Let who packs the weights free each one right after; call `release_weights` then."""
-        self._fingerprint = self.fingerprint()
+    def leave_unread(self, readers: Readers) -> None:
+        """Read the weights later, each by its reader."""
+        self._unread = UnreadWeights(
+            readers, shapes=weight_shapes(self.bilm), digest=self._start_fingerprint()
+        )
+
+    def set_weights_aside(self) -> None:
+        """Take the weights from the biLM as if they were unread, so that each can be freed."""
+        weights = self.bilm.state_dict()
+        self.bilm = self.bilm.to("meta")
+        self.leave_unread({name: partial(weights.pop, name) for name in weights})
+
+    def keep_weights(self) -> None:
+        """Note that the biLM was given all weights that had been unread."""
+        self._unread = None
 
     def release_weights(self) -> None:
         """Free the weights' memory, for use when only a packed copy of them is needed."""
-        self._released = self._fingerprint or self.fingerprint()
-        self._fingerprint = None
+        self._released = self.fingerprint()
+        self._unread = None
         self.bilm = self.bilm.to("meta")
-
-    def keep_weights(self) -> None:
-        """Take `allow_release` back."""
-        self._fingerprint = None
 
     def state_dict(self, *arguments: Any, **settings: Any) -> Any:
         """Return the weights, as torch does."""
@@ -94,7 +106,10 @@ class ElmoModel(
         return super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
 
     def require_weights(self) -> None:
-        """Raise an error if the weights have been released."""
+        """Read the weights if they are unread; raise an error if they have been released."""
+        if self._unread is not None:
+            unread, self._unread = self._unread, None
+            self.bilm.load_state_dict(unread.take_all(), strict=True, assign=True)
         if self.is_released:
             raise ModelError(
                 "this model's weights were packed for embedding and the originals released; "
@@ -110,14 +125,20 @@ class ElmoModel(
         """Return a hash of everything vectors depend on; vector files record it."""
         if self._released is not None:
             return self._released
+        if self._unread is not None:
+            return self._unread.fingerprint()
+        digest = self._start_fingerprint()
+        for name, tensor in sorted(self.bilm.state_dict().items()):
+            add_weight(digest, name, tensor)
+        return digest.hexdigest()
+
+    def _start_fingerprint(self) -> Digest:
+        """Return the hash of all but the weights."""
         digest = hashlib.sha256()
         settings = replace(self.config, about=About()).to_json()
         for part in (settings, self.characters, self.words):
             digest.update(json.dumps(part, sort_keys=True).encode())
-        for name, tensor in sorted(self.bilm.state_dict().items()):
-            digest.update(name.encode())
-            digest.update(tensor.detach().cpu().contiguous().view(torch.uint8).numpy().data)
-        return digest.hexdigest()
+        return digest
 
     # The mixin's own methods don't check a local config, delete the config.json of the folder they
     # write to, and have no `store` option, so all three are overridden.
@@ -125,13 +146,18 @@ class ElmoModel(
     @classmethod
     def from_pretrained(cls, pretrained_model_name_or_path: str | Path, **hub_options: Any) -> Self:
         """Load a model from a folder (without network access) or from the hub (`owner/name`)."""
-        folder = find_folder(pretrained_model_name_or_path, **hub_options)
+        model = cls.open_folder(find_folder(pretrained_model_name_or_path, **hub_options))
+        model.require_weights()
+        return model
+
+    @classmethod
+    def open_folder(cls, folder: Path) -> Self:
+        """Return the model of a folder with its weights unread; all else has been checked."""
         config, characters, words = read_folder(folder)
         with without_weights():
             model = cls(config, characters=characters, words=words)
         shapes = weight_shapes(model.bilm)
-        tensors = read_tensors(folder / WEIGHTS, shapes, settings=CONFIG)
-        model.bilm.load_state_dict(tensors, strict=True, assign=True)
+        model.leave_unread(find_tensors(folder / WEIGHTS, shapes, settings=CONFIG))
         return model.eval()
 
     def save_pretrained(
@@ -185,13 +211,23 @@ def assemble_model(
     with without_weights():
         model = ElmoModel(config, characters=characters, words=words)
     shapes = weight_shapes(model.bilm)
-    initial = {name: torch.zeros(shapes[name]) for name in ("initial_hidden", "initial_cell")}
-    tensors = {**initial, **tensors}
+    tensors = {**{name: torch.zeros(shapes[name]) for name in INITIAL}, **tensors}
     for name, shape in shapes.items():
-        found = tuple(tensors[name].shape) if name in tensors else None
-        if found != shape:
-            raise ModelError(f"weight {name!r} has shape {found}, but its config expects {shape}")
+        check_shape(name, tensors.get(name), shape)
     model.bilm.load_state_dict(tensors, strict=True, assign=True)
+    return model.eval()
+
+
+def assemble_unread_model(
+    config: ModelConfig, readers: Readers, *, words: Sequence[str] = ()
+) -> ElmoModel:
+    """Build a model whose weights are read later; sentences start from zeros."""
+    with without_weights():
+        model = ElmoModel(config, words=words)
+    shapes = weight_shapes(model.bilm)
+    model.leave_unread(
+        {**{name: partial(torch.zeros, shapes[name]) for name in INITIAL}, **readers}
+    )
     return model.eval()
 
 

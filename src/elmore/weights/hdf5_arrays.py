@@ -31,8 +31,18 @@ class WeightArrays(Protocol):
     def has(self, name: str) -> bool:
         """Return whether there is such an array."""
 
-    def read(self, shapes: Mapping[str, Shape]) -> Mapping[str, FloatArray]:
-        """Check all named arrays, then read them; each one when it is taken, if possible."""
+    def read(self, shapes: Mapping[str, Shape]) -> "Mapping[str, ArrayParts]":
+        """Check all named arrays, then read them; each part when it is taken, if possible."""
+
+
+class ArrayParts(Protocol):
+    """An array in memory, or one of which a part is read when it is taken."""
+
+    @property
+    def shape(self) -> Shape:
+        """The shape of the whole array."""
+
+    def __getitem__(self, rows: slice, /) -> FloatArray: ...
 
 
 @dataclass(frozen=True)
@@ -49,57 +59,79 @@ class Hdf5Arrays:
         """Return whether there is such an array in this file."""
         return has_dataset(self.file, name)
 
-    def read(self, shapes: Mapping[str, Shape]) -> Mapping[str, FloatArray]:
-        """Check all named arrays; read each one when it is taken, while the file is open."""
-        return read_arrays(self.file, shapes)
+    def read(self, shapes: Mapping[str, Shape]) -> "Mapping[str, ArrayOnDemand]":
+        """Check all named arrays; read each part when it is taken, while the file is open."""
+        return find_arrays(self.file, shapes)
 
 
 @contextmanager
 def open_hdf5(path: Path) -> Iterator[h5py.File]:
-    """Open a file for reading; any HDF5 error becomes a ModelError."""
+    """Open a file for reading; only functions of this module may read it."""
     check_file(path)
+    with _explaining(path):
+        file = h5py.File(path, "r", locking=False)
     try:
-        with h5py.File(path, "r", locking=False) as file:
-            yield file
+        yield file
+    finally:
+        with _explaining(path):
+            file.close()
+
+
+@contextmanager
+def _explaining(path: str | Path) -> Iterator[None]:
+    """Turn any HDF5 error into a ModelError."""
+    try:
+        yield
     except (*HDF5_ERRORS, MemoryError) as error:
         raise ModelError(
             f"{path} is not a complete HDF5 file ({error}); download it again"
         ) from error
 
 
-def read_arrays(file: h5py.File, shapes: Mapping[str, Shape]) -> Mapping[str, FloatArray]:
-    """Check all named arrays; read each one when it is taken, so that not all are in memory."""
-    datasets = {name: _find_dataset(file, name, shape) for name, shape in shapes.items()}
-    _check_sizes(file, list(datasets.values()))
-    return _ArraysOnDemand(file, datasets)
+def find_arrays(file: h5py.File, shapes: Mapping[str, Shape]) -> "dict[str, ArrayOnDemand]":
+    """Check all named arrays; their numbers are read later."""
+    with _explaining(file.filename):
+        datasets = {name: _find_dataset(file, name, shape) for name, shape in shapes.items()}
+        _check_sizes(file, list(datasets.values()))
+    return {name: ArrayOnDemand(file, name, dataset) for name, dataset in datasets.items()}
 
 
-class _ArraysOnDemand(Mapping[str, FloatArray]):
-    def __init__(self, file: h5py.File, datasets: dict[str, h5py.Dataset]) -> None:
-        self._file = file
-        self._datasets = datasets
+@dataclass(frozen=True)
+class ArrayOnDemand:
+    """An array in an open file, of which a part is read when it is taken."""
 
-    def __getitem__(self, name: str) -> FloatArray:
-        return _read(self._file, name, self._datasets[name])
+    file: h5py.File
+    name: str
+    dataset: h5py.Dataset
 
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._datasets)
+    @property
+    def shape(self) -> Shape:
+        """The shape of the whole array."""
+        shape: Shape = self.dataset.shape
+        return shape
 
-    def __len__(self) -> int:
-        return len(self._datasets)
+    @property
+    def rows_per_chunk(self) -> int:
+        """How many rows HDF5 unpacks at once, at least."""
+        return 1 if self.dataset.chunks is None else int(self.dataset.chunks[0])
+
+    def __getitem__(self, rows: slice) -> FloatArray:
+        with _explaining(self.file.filename):
+            return _read(self.file, self.name, self.dataset, rows)
 
 
 def has_dataset(file: h5py.File, name: str) -> bool:
     """Return whether `name` is a dataset inside this file, not a link to another one."""
     node = file
-    for part in name.split("/"):
-        # A link could make the model read, and so leak, any other file.
-        if not isinstance(node, h5py.Group) or not isinstance(
-            node.get(part, getlink=True), h5py.HardLink
-        ):
-            return False
-        node = node[part]
-    return isinstance(node, h5py.Dataset)
+    with _explaining(file.filename):
+        for part in name.split("/"):
+            # A link could make the model read, and so leak, any other file.
+            if not isinstance(node, h5py.Group) or not isinstance(
+                node.get(part, getlink=True), h5py.HardLink
+            ):
+                return False
+            node = node[part]
+        return isinstance(node, h5py.Dataset)
 
 
 def _find_dataset(file: h5py.File, name: str, shape: Shape) -> h5py.Dataset:
@@ -140,10 +172,10 @@ def _check_sizes(file: h5py.File, datasets: list[h5py.Dataset]) -> None:
         )
 
 
-def _read(file: h5py.File, name: str, dataset: h5py.Dataset) -> FloatArray:
-    array = np.empty(dataset.shape, np.float32)
+def _read(file: h5py.File, name: str, dataset: h5py.Dataset, rows: slice) -> FloatArray:
+    array = np.empty((len(range(len(dataset))[rows]), *dataset.shape[1:]), np.float32)
     if array.size:
-        dataset.read_direct(array)
+        dataset.read_direct(array, rows)
     if not is_finite(array):
         raise ModelError(
             f"{file.filename}: {name!r} has numbers that are not finite; download it again"

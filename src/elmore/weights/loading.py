@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -12,8 +12,8 @@ from elmore.arguments import explain_calls
 from elmore.errors import ModelError
 from elmore.files.untrusted import read_json
 from elmore.weights.archive import SUFFIXES, is_archive, name_archive, unpack
-from elmore.weights.bilm_tf import HDF5_SUFFIXES, OPTIONS, TOKEN_EMBEDDINGS, read_bilm_tf
-from elmore.weights.bilm_tf_checkpoint import read_checkpoint
+from elmore.weights.bilm_tf import HDF5_SUFFIXES, OPTIONS, TOKEN_EMBEDDINGS, open_bilm_tf
+from elmore.weights.bilm_tf_checkpoint import open_checkpoint
 from elmore.weights.elmo_model import ElmoModel
 from elmore.weights.hub import fetch
 from elmore.weights.many_langs import read_many_langs
@@ -169,10 +169,19 @@ def load_model(
 
 def read_source(source: ModelSource) -> ElmoModel:
     """Load the model of a source."""
+    with open_model(source) as model:
+        model.require_weights()
+        return model
+
+
+@contextmanager
+def open_model(source: ModelSource) -> Iterator[ElmoModel]:
+    """Give the model of a source with its weights unread; they can be read within the block."""
     if source.is_default:
-        return default_model()
-    with open_source(source) as opened:
-        return _read_opened(opened)
+        yield ElmoModel.open_folder(find_default())
+        return
+    with open_source(source) as opened, _open_found(opened) as model:
+        yield model
 
 
 @contextmanager
@@ -186,28 +195,34 @@ def open_source(source: ModelSource) -> Iterator[ModelSource]:
         yield replace(source, path=str(folder), hub_id=None, archive=str(path))
 
 
-def _read_opened(source: ModelSource) -> ElmoModel:
+@contextmanager
+def _open_found(source: ModelSource) -> Iterator[ElmoModel]:
     assert source.path is not None
     path = Path(source.path)
     has_more = source.options or source.token_embeddings or source.vocabulary or source.softmax
     is_model_folder = (path / "model.safetensors").exists()
-    if is_model_folder or (path / "encoder.pkl").exists():
-        if has_more:
-            raise ModelError(
-                f"{path} is a complete model; give options, token embeddings, a vocabulary and a "
-                "softmax with weights of bilm-tf only"
-            )
-        model = ElmoModel.from_pretrained(path) if is_model_folder else read_many_langs(path)
-    else:
-        model = _read_bilm_tf(source, path)
-    if source.archive is not None and not is_model_folder:
-        about = replace(model.config.about, name=name_archive(Path(source.archive)))
-        model.config = replace(model.config, about=about)
-    return model
+    is_many_langs = not is_model_folder and (path / "encoder.pkl").exists()
+    if has_more and (is_model_folder or is_many_langs):
+        raise ModelError(
+            f"{path} is a complete model; give options, token embeddings, a vocabulary and a "
+            "softmax with weights of bilm-tf only"
+        )
+    with ExitStack() as files:
+        if is_model_folder:
+            model = ElmoModel.open_folder(path)
+        elif is_many_langs:
+            model = read_many_langs(path)
+            model.set_weights_aside()
+        else:
+            model = files.enter_context(_open_bilm_tf(source, path))
+        if source.archive is not None and not is_model_folder:
+            about = replace(model.config.about, name=name_archive(Path(source.archive)))
+            model.config = replace(model.config, about=about)
+        yield model
 
 
-def _read_bilm_tf(source: ModelSource, path: Path) -> ElmoModel:
-    """Load HDF5 weights, or a checkpoint if there are none."""
+def _open_bilm_tf(source: ModelSource, path: Path) -> AbstractContextManager[ElmoModel]:
+    """Open HDF5 weights, or a checkpoint if there are none."""
     vocabulary = Path(source.vocabulary) if source.vocabulary else None
     prefix = find_prefix(path) if _is_checkpoint(path) else None
     if prefix is not None:
@@ -216,13 +231,14 @@ def _read_bilm_tf(source: ModelSource, path: Path) -> ElmoModel:
                 f"{prefix} is a checkpoint, which holds its token vectors; leave out "
                 "--token-embeddings"
             )
-        return read_checkpoint(
+        model = open_checkpoint(
             prefix,
             Path(source.options) if source.options else _find_options(prefix),
             vocabulary_path=vocabulary or find_vocabulary(prefix.parent),
         )
+        return nullcontext(model)
     weights = _find_weights(path)
-    return read_bilm_tf(
+    return open_bilm_tf(
         weights,
         Path(source.options) if source.options else _find_options(weights),
         token_embeddings_path=Path(source.token_embeddings) if source.token_embeddings else None,

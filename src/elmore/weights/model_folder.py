@@ -5,8 +5,9 @@ config.json  model.safetensors  vocabulary.txt (words)  characters.txt  README.m
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -212,6 +213,15 @@ def read_tensors(
 
     With `may_be_int8`, matrices may be int8 with one scale per row.
     """
+    found = find_tensors(path, shapes, settings=settings, may_be_int8=may_be_int8)
+    return {name: read() for name, read in found.items()}
+
+
+def find_tensors(
+    path: Path, shapes: Mapping[str, tuple[int, ...]], *, settings: str, may_be_int8: bool = False
+) -> dict[str, Callable[[], Tensor]]:
+    """Do the checks of `read_tensors`; return a function that reads each weight."""
+    wanted = list(shapes)
     with _open_tensors(path) as file:
         names = set(file.keys())
         integers = {
@@ -239,22 +249,22 @@ def read_tensors(
                     f"{path}: weight {name!r} holds {found.get_dtype()}, not {expected} numbers; "
                     "download it again"
                 )
-    # Each from a mapping of the file of its own, so that a weight that is no longer needed frees
-    # its memory.
-    tensors = {name: _read_tensor(path, name) for name in shapes}
-    for name in integers:
-        tensors[name] = restore_rows(tensors[name], tensors.pop(name + SUFFIX))
-    for name, tensor in tensors.items():
-        if not is_finite(tensor.numpy()):
-            raise ModelError(
-                f"{path}: weight {name!r} has numbers that are not finite; download it again"
-            )
-    return tensors
+    return {name: partial(_read_tensor, path, name, is_int8=name in integers) for name in wanted}
 
 
-def _read_tensor(path: Path, name: str) -> Tensor:
+def _read_tensor(path: Path, name: str, *, is_int8: bool) -> Tensor:
+    # From a mapping of the file of its own, so that a weight that is no longer needed frees its
+    # memory.
     with _map_tensors(path) as file:
-        return file.get_tensor(name).to(torch.float32)
+        tensor: Tensor = file.get_tensor(name)
+        if is_int8:
+            tensor = restore_rows(tensor, file.get_tensor(name + SUFFIX).to(torch.float32))
+        tensor = tensor.to(torch.float32)
+    if not is_finite(tensor.numpy()):
+        raise ModelError(
+            f"{path}: weight {name!r} has numbers that are not finite; download it again"
+        )
+    return tensor
 
 
 def find_store(path: Path) -> str:

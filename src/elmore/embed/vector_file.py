@@ -279,9 +279,12 @@ def _conform(sentence: SentenceVectors, *, number: int, header: VectorHeader) ->
             f"sentence {number} has vectors of shape {sentence.vectors.shape}; "
             f"its {len(sentence.tokens)} tokens and the header require {expected}"
         )
+    vectors = sentence.vectors
+    if vectors.dtype == header.computed_dtype and vectors.flags.c_contiguous:  # nearly always
+        return sentence
     try:
         with np.errstate(over="raise"):
-            vectors = np.ascontiguousarray(sentence.vectors, dtype=header.computed_dtype)
+            vectors = np.ascontiguousarray(vectors, dtype=header.computed_dtype)
     except FloatingPointError:
         raise DataError(
             f"sentence {number} has values too large for {header.dtype}; write f32"

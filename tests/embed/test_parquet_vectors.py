@@ -75,6 +75,10 @@ def test_row_groups_are_bounded_and_cut_sentences_come_back_whole(
     found = list(read_vectors(path))
     assert [len(sentence.tokens) for sentence in found] == [3, 13, 0, 1, 4, 2, 2]
     assert found[1].tokens[-1] == "token12"
+    table = parquet.read_table(path)
+    lengths = [(0, 3), (1, 13), (3, 1), (4, 4), (5, 2), (6, 2)]
+    assert table["sentence"].to_pylist() == [number for number, n in lengths for _ in range(n)]
+    assert table["position"].to_pylist() == [at for _, n in lengths for at in range(n)]
     for sentence, expected in zip(found, vectors, strict=True):
         assert np.array_equal(sentence.vectors, expected)
 

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elmore import extras
+from elmore.embed import vector_file
 from elmore.embed.vector_file import (
     FORMATS,
     SentenceVectors,
@@ -181,6 +182,23 @@ def test_a_failed_write_leaves_the_old_file(tmp_path, suffix):
         write_vector_file(path, break_off(), header=header)
     assert path.read_bytes() == before
     assert names_in(tmp_path) == [path.name]
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_the_disk_is_waited_for_now_and_then(tmp_path, suffix, monkeypatch):
+    header = make_header()
+    sentences = make_sentences([["a"]] * 10, header=header)  # of 12 bytes
+    flushed = []
+    monkeypatch.setattr(vector_file, "flush_to_disk", flushed.append)
+    for name, flush_bytes in (("whole", None), ("often", 12), ("thrice", 36), ("late", 121)):
+        write_vector_file(
+            tmp_path / f"{name}{suffix}", sentences, header=header, flush_bytes=flush_bytes
+        )
+        assert len(flushed) == {"whole": 0, "often": 10, "thrice": 3, "late": 0}[name]
+        assert set(flushed) <= {tmp_path / f".{name}{suffix}.tmp"}
+        flushed.clear()
+        found = (tmp_path / f"{name}{suffix}").read_bytes()
+        assert found == (tmp_path / f"whole{suffix}").read_bytes()
 
 
 def test_a_wrong_shape_is_named_with_the_right_one(tmp_path):

@@ -22,6 +22,7 @@ from elmore.embed.vector_file import SentenceVectors, VectorHeader, name_array
 from elmore.errors import DataError
 
 MAX_BUFFER_BYTES_IN_MEMORY = 16_000_000
+BUFFER_BYTES = 1 << 20  # written at once, because a write for every sentence takes longer
 LINE_DTYPE = np.dtype("<i8")
 ATTRIBUTES = 0o600 << 16  # as zipfile sets them
 
@@ -33,7 +34,8 @@ def write(
     compression = zipfile.ZIP_DEFLATED if compress else zipfile.ZIP_STORED
     write_vectors = _write_array if compress else _append_array
     with (
-        zipfile.ZipFile(path, "w", compression=compression) as archive,
+        path.open("w+b", buffering=BUFFER_BYTES) as file,
+        zipfile.ZipFile(file, "w", compression=compression) as archive,
         # Zip members are written one at a time, so these are buffered until the vectors are in.
         _open_buffer(path.parent) as text,
         _open_buffer(path.parent) as lines,

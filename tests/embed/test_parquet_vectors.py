@@ -83,6 +83,14 @@ def test_row_groups_are_bounded_and_cut_sentences_come_back_whole(
         assert np.array_equal(sentence.vectors, expected)
 
 
+def test_texts_too_long_for_one_column_of_arrow_come_back_too(tmp_path, monkeypatch):
+    monkeypatch.setattr(token_rows, "MAX_STRING_BYTES", 12)
+    for num_tokens in (2, 3):  # of 6 bytes
+        write(tmp_path / "out.parquet", [num_tokens])
+        (found,) = read_vectors(tmp_path / "out.parquet")
+        assert found.tokens == ["token0", "token1", "token2"][:num_tokens]
+
+
 def test_wide_vectors_make_smaller_row_groups():
     header = VectorHeader(
         model="",

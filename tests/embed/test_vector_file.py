@@ -306,6 +306,25 @@ def test_no_format_is_imported_before_it_is_used():
     assert run_python(script).stdout == "set()\n"
 
 
+WITHOUT_PANDAS = """
+import sys
+import numpy as np
+from elmore.embed.vector_file import SentenceVectors, VectorHeader, write_vector_file
+
+header = VectorHeader(model="", model_hash="", state="", layers="", dtype="float32",
+                      num_layers=None, vector_dim=2)
+sentence = SentenceVectors(tokens=["a"], vectors=np.ones((1, 2), np.float32), key="b", source="c")
+write_vector_file(sys.argv[1], [sentence], header=header)
+print("pandas" in sys.modules)
+"""
+
+
+@pytest.mark.slow
+def test_no_format_takes_the_time_to_import_pandas(tmp_path):
+    for suffix in SUFFIXES:
+        assert run_python(WITHOUT_PANDAS, tmp_path / f"out{suffix}").stdout == "False\n"
+
+
 # A limit on the size of files fails like a full disk, and needs no disk.
 FULL_DISK = """
 import resource, sys

@@ -17,6 +17,8 @@ import pyarrow  # noqa: E402
 # Writers and readers hold a whole row group in memory.
 MAX_ROWS_PER_GROUP = 8192
 MAX_BYTES_PER_GROUP = 8_000_000
+# Of one column: Arrow's offsets in strings have 32 bits.
+MAX_STRING_BYTES = (1 << 31) - 1
 
 
 def make_table(sentences: Iterable[SentenceVectors], *, header: VectorHeader) -> Any:
@@ -93,14 +95,19 @@ class TokenRows:
             return
         vectors = np.concatenate(self.vectors, axis=-2)  # (rows, D) or (layers, rows, D)
         layers = vectors[np.newaxis] if vectors.ndim == 2 else vectors
-        facts: list[Any] = [self.sentence_numbers, self.lines]
-        facts += [np.array(column, object) for column in (self.sources, self.keys) if column]
-        columns: list[Any] = [np.repeat(column, self.counts) for column in facts]
-        columns += [np.concatenate(self.positions, dtype=np.int32), self.tokens]
+        facts = [np.array(column, np.int64) for column in (self.sentence_numbers, self.lines)]
+        texts = [np.array(column, object) for column in (self.sources, self.keys) if column]
+        columns = [
+            *(_to_numbers(np.repeat(column, self.counts)) for column in facts),
+            *(_to_strings(np.repeat(column, self.counts).tolist()) for column in texts),
+            _to_numbers(np.concatenate(self.positions, dtype=np.int32)),
+            _to_strings(self.tokens),
+        ]
         if any(name.startswith("scale") for name in self.schema.names):
             scales, layers = quantize(layers)
-            columns += list(scales)
-        yield pyarrow.table([*columns, *map(_to_lists, layers)], schema=self.schema)
+            columns += map(_to_numbers, scales)
+        columns += map(_to_lists, layers)
+        yield pyarrow.Table.from_arrays(columns, schema=self.schema)
         self._clear()
 
 
@@ -161,8 +168,27 @@ def rows_per_group(header: VectorHeader) -> int:
     return max(1, min(MAX_ROWS_PER_GROUP, MAX_BYTES_PER_GROUP // bytes_per_row))
 
 
+# Columns are made of their buffers, because `pyarrow.array` would import pandas if it is installed,
+# which takes 0.3 seconds.
+
+
+def _to_numbers(array: NDArray[Any]) -> Any:
+    """Turn an array into a column, or into the components of one."""
+    numbers = np.ascontiguousarray(array).reshape(-1)
+    return pyarrow.Array.from_buffers(
+        pyarrow.from_numpy_dtype(numbers.dtype), len(numbers), [None, pyarrow.py_buffer(numbers)]
+    )
+
+
+def _to_strings(texts: Sequence[str]) -> Any:
+    encoded = [text.encode() for text in texts]
+    ends = np.cumsum([0, *map(len, encoded)])
+    if ends[-1] > MAX_STRING_BYTES:
+        return pyarrow.array(texts, pyarrow.string())  # in several pieces
+    buffers = [None, pyarrow.py_buffer(ends.astype(np.int32)), pyarrow.py_buffer(b"".join(encoded))]
+    return pyarrow.Array.from_buffers(pyarrow.string(), len(encoded), buffers)
+
+
 def _to_lists(vectors: NDArray[Any]) -> Any:
     """Turn (rows, D) into a column of lists."""
-    return pyarrow.FixedSizeListArray.from_arrays(
-        pyarrow.array(vectors.reshape(-1)), vectors.shape[1]
-    )
+    return pyarrow.FixedSizeListArray.from_arrays(_to_numbers(vectors), vectors.shape[1])

@@ -1,3 +1,4 @@
+import hashlib
 import os
 import random
 import signal
@@ -316,6 +317,19 @@ def test_other_sentences_have_another_digest(one, two):
 )
 def test_other_cuts_have_another_digest(one, two):
     assert digest_tokens("", one) != digest_tokens("", two)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "content"),
+    [
+        ([], b"before\n"),
+        (["ab", "", "c"], b"before\n2:ab0:1:c"),
+        (["a\n", "é"], b"before\n2:a\n2:\xc3\xa9"),
+        (["\ud83d"], b"before\n3:\xed\xa0\xbd"),
+    ],
+)
+def test_a_digest_is_that_of_the_tokens_in_utf8_with_their_lengths(tokens, content):
+    assert digest_tokens("before", tokens) == hashlib.sha256(content).hexdigest()
 
 
 def test_where_a_sentence_ends_matters_to_the_digest():

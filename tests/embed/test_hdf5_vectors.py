@@ -54,6 +54,19 @@ def test_looks_as_allennlp_wrote_it(tmp_path):
         assert index == {"the bank": "0", "a river bank": "1"}
 
 
+@pytest.mark.parametrize("num_layers", [None, 2])
+def test_datasets_are_those_that_h5py_would_create(tmp_path, monkeypatch, num_layers):
+    sentences = ["the bank", "", "a river bank"]
+    write(tmp_path / "ours.h5", sentences, num_layers=num_layers)
+
+    def create(self, file, name, vectors):
+        file.create_dataset(name, data=vectors)
+
+    monkeypatch.setattr(hdf5_vectors._Plain, "create", create)
+    write(tmp_path / "theirs.h5", sentences, num_layers=num_layers)
+    assert (tmp_path / "ours.h5").read_bytes() == (tmp_path / "theirs.h5").read_bytes()
+
+
 def test_mixed_vectors_have_no_layer_dimension(tmp_path):
     path = tmp_path / "out.hdf5"
     write(path, ["the bank"], num_layers=None)

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import elmore
-from elmore.embed import job
+from elmore.embed import job, vector_file
 from elmore.embed.embedder import Embedder
 from elmore.embed.job import embed_to_file
 from elmore.embed.vector_file import read_header, read_vectors
@@ -266,6 +266,14 @@ def test_parts_are_stored_after_a_while_too(tmp_path, model, monkeypatch):
         embed_to_file(Embedder(model, tokens_per_batch=2), broken(), path)
     report = embed_to_file(Embedder(model), SENTENCES, path)
     assert report.num_resumed_sentences > 20
+
+
+def test_a_job_does_not_leave_all_writing_to_the_disk_to_its_end(tmp_path, model, monkeypatch):
+    monkeypatch.setattr(job, "FLUSH_BYTES", 1)
+    flushed = []
+    monkeypatch.setattr(vector_file, "flush_to_disk", flushed.append)
+    embed_to_file(Embedder(model), SENTENCES, tmp_path / "vectors.h5")
+    assert len(flushed) == sum(map(bool, SENTENCES))
 
 
 def test_strings_are_split_and_paths_may_be_strings(tmp_path, model):

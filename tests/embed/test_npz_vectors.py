@@ -58,6 +58,14 @@ def test_equal_sentences_make_equal_files(tmp_path):
     assert (tmp_path / "one.npz").read_bytes() == (tmp_path / "two.npz").read_bytes()
 
 
+def test_arrays_are_written_to_the_bytes_that_zipfile_would_write(tmp_path, monkeypatch):
+    sentences = [["a"], [], ["b", "c"] * 9]
+    write(tmp_path / "ours.npz", sentences)
+    monkeypatch.setattr(npz_vectors, "_append_array", npz_vectors._write_array)
+    write(tmp_path / "theirs.npz", sentences)
+    assert (tmp_path / "ours.npz").read_bytes() == (tmp_path / "theirs.npz").read_bytes()
+
+
 def test_text_too_large_for_memory_goes_by_way_of_the_disk(tmp_path, monkeypatch):
     monkeypatch.setattr(npz_vectors, "MAX_BUFFER_BYTES_IN_MEMORY", 10)
     write(tmp_path / "out.npz", [[f"token{number}"] for number in range(20)])

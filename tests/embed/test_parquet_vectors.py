@@ -75,8 +75,20 @@ def test_row_groups_are_bounded_and_cut_sentences_come_back_whole(
     found = list(read_vectors(path))
     assert [len(sentence.tokens) for sentence in found] == [3, 13, 0, 1, 4, 2, 2]
     assert found[1].tokens[-1] == "token12"
+    table = parquet.read_table(path)
+    lengths = [(0, 3), (1, 13), (3, 1), (4, 4), (5, 2), (6, 2)]
+    assert table["sentence"].to_pylist() == [number for number, n in lengths for _ in range(n)]
+    assert table["position"].to_pylist() == [at for _, n in lengths for at in range(n)]
     for sentence, expected in zip(found, vectors, strict=True):
         assert np.array_equal(sentence.vectors, expected)
+
+
+def test_texts_too_long_for_one_column_of_arrow_come_back_too(tmp_path, monkeypatch):
+    monkeypatch.setattr(token_rows, "MAX_STRING_BYTES", 12)
+    for num_tokens in (2, 3):  # of 6 bytes
+        write(tmp_path / "out.parquet", [num_tokens])
+        (found,) = read_vectors(tmp_path / "out.parquet")
+        assert found.tokens == ["token0", "token1", "token2"][:num_tokens]
 
 
 def test_wide_vectors_make_smaller_row_groups():

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elmore import extras
+from elmore.embed import vector_file
 from elmore.embed.vector_file import (
     FORMATS,
     SentenceVectors,
@@ -183,6 +184,23 @@ def test_a_failed_write_leaves_the_old_file(tmp_path, suffix):
     assert names_in(tmp_path) == [path.name]
 
 
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_the_disk_is_waited_for_now_and_then(tmp_path, suffix, monkeypatch):
+    header = make_header()
+    sentences = make_sentences([["a"]] * 10, header=header)  # of 12 bytes
+    flushed = []
+    monkeypatch.setattr(vector_file, "flush_to_disk", flushed.append)
+    for name, flush_bytes in (("whole", None), ("often", 12), ("thrice", 36), ("late", 121)):
+        write_vector_file(
+            tmp_path / f"{name}{suffix}", sentences, header=header, flush_bytes=flush_bytes
+        )
+        assert len(flushed) == {"whole": 0, "often": 10, "thrice": 3, "late": 0}[name]
+        assert set(flushed) <= {tmp_path / f".{name}{suffix}.tmp"}
+        flushed.clear()
+        found = (tmp_path / f"{name}{suffix}").read_bytes()
+        assert found == (tmp_path / f"whole{suffix}").read_bytes()
+
+
 def test_a_wrong_shape_is_named_with_the_right_one(tmp_path):
     sentence = SentenceVectors(tokens=["a", "b"], vectors=np.zeros((1, 3), np.float32))
     with pytest.raises(DataError, match=r"shape \(1, 3\); its 2 tokens .* \(2, 3\)"):
@@ -286,6 +304,25 @@ def run_python(script: str, *arguments: object) -> subprocess.CompletedProcess:
 def test_no_format_is_imported_before_it_is_used():
     script = "import elmore.embed.vector_file, sys; print({'h5py', 'pyarrow'} & set(sys.modules))"
     assert run_python(script).stdout == "set()\n"
+
+
+WITHOUT_PANDAS = """
+import sys
+import numpy as np
+from elmore.embed.vector_file import SentenceVectors, VectorHeader, write_vector_file
+
+header = VectorHeader(model="", model_hash="", state="", layers="", dtype="float32",
+                      num_layers=None, vector_dim=2)
+sentence = SentenceVectors(tokens=["a"], vectors=np.ones((1, 2), np.float32), key="b", source="c")
+write_vector_file(sys.argv[1], [sentence], header=header)
+print("pandas" in sys.modules)
+"""
+
+
+@pytest.mark.slow
+def test_no_format_takes_the_time_to_import_pandas(tmp_path):
+    for suffix in SUFFIXES:
+        assert run_python(WITHOUT_PANDAS, tmp_path / f"out{suffix}").stdout == "False\n"
 
 
 # A limit on the size of files fails like a full disk, and needs no disk.

@@ -1,4 +1,5 @@
 import fcntl
+import os
 import stat
 from contextlib import suppress
 from pathlib import Path
@@ -6,7 +7,13 @@ from pathlib import Path
 import pytest
 
 from elmore.errors import DataError
-from elmore.files.atomic import check_out, hold_lock, make_folder, replace_file
+from elmore.files.atomic import (
+    check_out,
+    drop_from_memory,
+    hold_lock,
+    make_folder,
+    replace_file,
+)
 
 
 def test_a_file_appears_whole_or_not_at_all(tmp_path):
@@ -20,6 +27,15 @@ def test_a_file_appears_whole_or_not_at_all(tmp_path):
         raise KeyboardInterrupt
     assert path.read_text() == "new"
     assert [file.name for file in path.parent.iterdir()] == ["file"]
+
+
+def test_a_file_dropped_from_memory_is_still_on_the_disk(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("kept")
+    drop_from_memory(tmp_path / "file")
+    assert (tmp_path / "file").read_text() == "kept"
+    monkeypatch.delattr(os, "posix_fadvise", raising=False)  # as on macOS
+    drop_from_memory(tmp_path / "file")
+    assert (tmp_path / "file").read_text() == "kept"
 
 
 def test_no_more_than_one_folder_is_made_for_a_file(tmp_path):

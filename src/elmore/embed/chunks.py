@@ -16,7 +16,12 @@ from numpy.typing import NDArray
 from elmore.embed.token_escapes import join_escaped, split_escaped
 from elmore.embed.vector_file import DAMAGE, SentenceVectors
 from elmore.errors import DataError
-from elmore.files.atomic import check_out, explaining_write_errors, replace_file
+from elmore.files.atomic import (
+    check_out,
+    drop_from_memory,
+    explaining_write_errors,
+    replace_file,
+)
 from elmore.files.owned_folder import (
     LEFTOVERS,
     ChangedJobError,
@@ -27,6 +32,7 @@ from elmore.files.owned_folder import (
 )
 
 FORMAT = 1
+BUFFER_BYTES = 1 << 20  # written at once, because a write for every sentence takes longer
 JOB = "job.json"
 CHUNKS = FolderKind(holds="a folder of chunks", markers=(JOB,), lock_name="lock", makes=("*.npz",))
 
@@ -82,8 +88,9 @@ class ChunkFolder:
             "digest": digest,
             "state": None if state is None else list(state),
         }
-        with replace_file(path) as temporary, temporary.open("wb") as file:
+        with replace_file(path) as temporary, temporary.open("wb", buffering=BUFFER_BYTES) as file:
             _write_chunk(file, sentences, summary=summary, state=state or {})
+        drop_from_memory(path)
         self._chunk_paths.append(path)
         self.num_sentences = num_sentences
         self.digest = digest
@@ -153,6 +160,9 @@ def digest_tokens(previous: str, tokens: Sequence[str]) -> str:
 
     Each token goes in with its length, so other sentences or other cuts never look the same.
     """
+    joined = "".join([f"{len(token)}:{token}" for token in tokens])
+    if joined.isascii():  # nearly always, and then faster
+        return hashlib.sha256(f"{previous}\n{joined}".encode()).hexdigest()
     parts = [previous.encode(), b"\n"]
     for token in tokens:
         text = token.encode("utf-8", "surrogatepass")

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import h5py
+import numpy as np
+from numpy.typing import NDArray
 
 from elmore.embed.optional_columns import OPTIONAL, read_optional, write_optional
 from elmore.embed.token_escapes import join_escaped, split_escaped
@@ -31,10 +33,8 @@ def write(
         texts = _Column(file, "sentences", dtype=h5py.string_dtype())
         lines = _Column(file, "line", dtype="int64")
         others: dict[str, _Column] = {}  # that not every file has
+        create = _create_compressed if compress else _Plain(dtype=header.dtype).create
         for number, sentence in enumerate(sentences):
-            # HDF5 cannot divide an empty dataset into chunks, and only chunks are compressed.
-            is_compressed = compress and sentence.vectors.size > 0
-            options = {"compression": "gzip", "compression_opts": 4, "shuffle": True}
             name = str(number)
             for column, text in write_optional(sentence).items():
                 if column not in others:
@@ -42,7 +42,7 @@ def write(
                 others[column].append(text)
             if sentence.key is not None:
                 name = name_array(sentence.key)
-            file.create_dataset(name, data=sentence.vectors, **(options if is_compressed else {}))
+            create(file, name, sentence.vectors)
             watched.check()
             index.add(sentence.tokens, number=number)
             texts.append(join_escaped(sentence.tokens))
@@ -115,6 +115,27 @@ def _create(path: Path) -> Iterator[tuple[Any, _WatchedFile]]:
             watched.check()
 
 
+def _create_compressed(file: Any, name: str, vectors: NDArray[Any]) -> None:
+    # HDF5 cannot divide an empty dataset into chunks, and only chunks are compressed.
+    options = {"compression": "gzip", "compression_opts": 4, "shuffle": True}
+    file.create_dataset(name, data=vectors, **(options if vectors.size else {}))
+
+
+class _Plain:
+    """Creates what `create_dataset` would, in a third of the time: types are made only once."""
+
+    def __init__(self, *, dtype: str) -> None:
+        self.type = h5py.h5t.py_create(np.dtype(dtype), logical=True)
+        self.settings = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        self.settings.set_obj_track_times(False)
+
+    def create(self, file: Any, name: str, vectors: NDArray[Any]) -> None:
+        space = h5py.h5s.create_simple(vectors.shape)
+        dataset = h5py.h5d.create(file.id, name.encode(), self.type, space, self.settings)
+        if vectors.size:
+            dataset.write(h5py.h5s.ALL, h5py.h5s.ALL, vectors, self.type)
+
+
 class _SentenceIndex:
     """AllenNLP's `sentence_to_index`, as long as the text stays small."""
 
@@ -129,8 +150,9 @@ class _SentenceIndex:
     def add(self, tokens: list[str], *, number: int) -> None:
         if not self.is_complete:
             return
-        self.num_characters += 1 + sum(1 + len(token) for token in tokens)
-        self.first_numbers.setdefault(" ".join(tokens), str(number))
+        text = " ".join(tokens)
+        self.num_characters += len(text) + 1 + bool(tokens)
+        self.first_numbers.setdefault(text, str(number))
         if not self.is_complete:
             self.first_numbers.clear()
 

@@ -42,6 +42,8 @@ from elmore.text.inputs import GivenSentence, open_input
 # What a kill can cost: the work of this many bytes or seconds, whichever comes first.
 CHUNK_BYTES = 16 << 20
 CHUNK_SECONDS = 10.0
+# What is left to be stored on disk at the end is at most about this much.
+FLUSH_BYTES = 32 << 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,7 +141,11 @@ def embed_to_file(
             BackgroundWriter(
                 chunks,
                 lambda stored: write_vector_file(
-                    out, notes.attach(stored), header=header, compress=compress
+                    out,
+                    notes.attach(stored),
+                    header=header,
+                    compress=compress,
+                    flush_bytes=FLUSH_BYTES,
                 ),
             )
         )

@@ -4,8 +4,10 @@ import io
 import shutil
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import lru_cache
 from itertools import repeat
 from pathlib import Path
 from typing import IO, Any
@@ -20,7 +22,9 @@ from elmore.embed.vector_file import SentenceVectors, VectorHeader, name_array
 from elmore.errors import DataError
 
 MAX_BUFFER_BYTES_IN_MEMORY = 16_000_000
+BUFFER_BYTES = 1 << 20  # written at once, because a write for every sentence takes longer
 LINE_DTYPE = np.dtype("<i8")
+ATTRIBUTES = 0o600 << 16  # as zipfile sets them
 
 
 def write(
@@ -28,8 +32,10 @@ def write(
 ) -> None:
     """Write every sentence to a new file at `path`."""
     compression = zipfile.ZIP_DEFLATED if compress else zipfile.ZIP_STORED
+    write_vectors = _write_array if compress else _append_array
     with (
-        zipfile.ZipFile(path, "w", compression=compression) as archive,
+        path.open("w+b", buffering=BUFFER_BYTES) as file,
+        zipfile.ZipFile(file, "w", compression=compression) as archive,
         # Zip members are written one at a time, so these are buffered until the vectors are in.
         _open_buffer(path.parent) as text,
         _open_buffer(path.parent) as lines,
@@ -45,7 +51,7 @@ def write(
                 if column not in others:
                     others[column] = stack.enter_context(_open_buffer(path.parent))
                 others[column].write(f"{value}\n".encode())
-            _write_array(archive, name, sentence.vectors)
+            write_vectors(archive, name, sentence.vectors)
             text.write(f"{join_escaped(sentence.tokens)}\n".encode())
             lines.write((sentence.line or 0).to_bytes(LINE_DTYPE.itemsize, "little"))
         # UTF-8 as an array of bytes; an array of strings would pad all to the longest.
@@ -97,6 +103,33 @@ def _open_new(archive: zipfile.ZipFile, name: str) -> IO[bytes]:
 def _write_array(archive: zipfile.ZipFile, name: str, array: NDArray[Any]) -> None:
     with _open_new(archive, name) as member:
         npy.write_array(member, array, allow_pickle=False)
+
+
+def _append_array(archive: zipfile.ZipFile, name: str, array: NDArray[Any]) -> None:
+    """Write an uncompressed array to the same bytes as `_write_array`, in less time.
+
+    Its size and checksum are known, so its header is written once and not corrected later.
+    """
+    assert archive.fp is not None
+    assert array.flags.c_contiguous
+    start, values = _make_array_header(array.dtype.str, array.shape), array.reshape(-1).view("u1")
+    member = zipfile.ZipInfo(f"{name}.npy")
+    member.external_attr = ATTRIBUTES
+    member.header_offset = archive.fp.tell()
+    member.CRC = zlib.crc32(values.data, zlib.crc32(start))
+    member.file_size = member.compress_size = len(start) + values.nbytes
+    archive.fp.write(member.FileHeader(zip64=True) + start)
+    archive.fp.write(values.data)
+    archive.filelist.append(member)
+    archive.NameToInfo[member.filename] = member
+    archive.start_dir = archive.fp.tell()  # where the next member or the directory goes
+
+
+@lru_cache(1024)
+def _make_array_header(dtype: str, shape: tuple[int, ...]) -> bytes:
+    buffer = io.BytesIO()
+    npy.write_array_header_1_0(buffer, {"descr": dtype, "fortran_order": False, "shape": shape})
+    return buffer.getvalue()
 
 
 def _open_buffer(folder: Path) -> "tempfile.SpooledTemporaryFile[bytes]":

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from elmore.embed.token_escapes import escape_token, unescape_token
+from elmore.embed.token_escapes import escape_tokens, unescape_token
 from elmore.embed.token_rows import (
     TokenRows,
     make_schema,
@@ -50,7 +50,7 @@ def write(
         write_statistics=["sentence", "line", "position"],
         use_byte_stream_split=_columns_to_split(header) if compress else False,
     ) as writer:
-        rows = TokenRows(schema=schema, max_rows=rows_per_group(header), write_text=escape_token)
+        rows = TokenRows(schema=schema, max_rows=rows_per_group(header), write_texts=escape_tokens)
         for sentence in chain(first, sentences):
             for group in rows.add(sentence, number=num_sentences):
                 writer.write_table(group)

@@ -5,7 +5,6 @@ These are not in the chunks of a job, because a resumed job reads its input agai
 
 from array import array
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 
 from elmore.config import StatePolicy
 from elmore.embed.output_choice import OutputChoice
@@ -47,8 +46,9 @@ class SentenceNotes:
             if self._choice.words is not None:
                 end = self._position_ends[number]
                 positions, start = self._positions[start:end].tolist(), end
-            yield replace(
-                entry,
+            yield SentenceVectors(
+                tokens=entry.tokens,
+                vectors=entry.vectors,
                 line=self._lines[number],
                 key=self._keys.find(number),
                 source=self._sources[number],

@@ -37,11 +37,16 @@ def unescape_token(text: str) -> str:
     )
 
 
+def escape_tokens(tokens: Sequence[str]) -> Sequence[str]:
+    """Escape each token."""
+    if all(tokens) and not _TO_ESCAPE.search("".join(tokens)):  # nearly always
+        return tokens
+    return [escape_token(token) for token in tokens]
+
+
 def join_escaped(tokens: Sequence[str]) -> str:
     """Return a sentence as one line of escaped tokens, separated by tabs."""
-    if all(tokens) and not _TO_ESCAPE.search("".join(tokens)):  # nearly always
-        return "\t".join(tokens)
-    return "\t".join(map(escape_token, tokens))
+    return "\t".join(escape_tokens(tokens))
 
 
 def split_escaped(line: str) -> list[str]:

@@ -17,6 +17,8 @@ import pyarrow  # noqa: E402
 # Writers and readers hold a whole row group in memory.
 MAX_ROWS_PER_GROUP = 8192
 MAX_BYTES_PER_GROUP = 8_000_000
+# Of one column: Arrow's offsets in strings have 32 bits.
+MAX_STRING_BYTES = (1 << 31) - 1
 
 
 def make_table(sentences: Iterable[SentenceVectors], *, header: VectorHeader) -> Any:
@@ -24,7 +26,7 @@ def make_table(sentences: Iterable[SentenceVectors], *, header: VectorHeader) ->
     sentences = iter(sentences)
     first = list(islice(sentences, 1))
     schema = make_schema(header, texts=text_columns(first))
-    rows = TokenRows(schema=schema, max_rows=rows_per_group(header), write_text=_write_text)
+    rows = TokenRows(schema=schema, max_rows=rows_per_group(header), write_texts=_write_texts)
     tables = [
         table
         for number, sentence in enumerate(chain(first, sentences))
@@ -33,25 +35,37 @@ def make_table(sentences: Iterable[SentenceVectors], *, header: VectorHeader) ->
     return pyarrow.concat_tables([schema.empty_table(), *tables, *rows.flush()])
 
 
-def _write_text(text: str) -> str:
-    """Return text as it is; UTF-8 cannot hold lone surrogates, so they become escapes."""
-    return text.encode("utf-8", errors="backslashreplace").decode()
+def _write_texts(texts: Sequence[str]) -> Sequence[str]:
+    """Return texts as they are; UTF-8 cannot hold lone surrogates, so they become escapes."""
+    return [text.encode("utf-8", errors="backslashreplace").decode() for text in texts]
 
 
 class TokenRows:
     """Collects rows, and makes a table whenever there are `max_rows`."""
 
-    def __init__(self, *, schema: Any, max_rows: int, write_text: Callable[[str], str]) -> None:
+    def __init__(
+        self,
+        *,
+        schema: Any,
+        max_rows: int,
+        write_texts: Callable[[Sequence[str]], Sequence[str]],
+    ) -> None:
         self.schema = schema
         self.max_rows = max_rows
-        self.write_text = write_text
+        self.write_texts = write_texts
+        self._clear()
+
+    def _clear(self) -> None:
+        # One per sentence, or per piece of a long one.
+        self.counts: list[int] = []
         self.sentence_numbers: list[int] = []
         self.lines: list[int] = []
         self.keys: list[str] = []
         self.sources: list[str] = []
-        self.positions: list[int] = []
-        self.tokens: list[str] = []
+        self.positions: list[Sequence[int] | NDArray[Any]] = []
         self.vectors: list[NDArray[Any]] = []
+        # One per row.
+        self.tokens: list[str] = []
 
     def add(self, sentence: SentenceVectors, *, number: int) -> Iterator[Any]:
         """Add a sentence; yield a table whenever a row group is full."""
@@ -60,15 +74,19 @@ class TokenRows:
             tokens = sentence.tokens[piece]
             if len(self.tokens) + len(tokens) > self.max_rows:
                 yield from self.flush()
-            self.sentence_numbers += [number] * len(tokens)
-            self.lines += [sentence.line or 0] * len(tokens)
+            self.counts.append(len(tokens))
+            self.sentence_numbers.append(number)
+            self.lines.append(sentence.line or 0)
             if sentence.key is not None:
-                self.keys += [self.write_text(sentence.key)] * len(tokens)
+                self.keys += self.write_texts([sentence.key])
             if sentence.source is not None:
-                self.sources += [self.write_text(sentence.source)] * len(tokens)
-            positions = sentence.positions or range(len(sentence.tokens))
-            self.positions += positions[piece]
-            self.tokens += map(self.write_text, tokens)
+                self.sources += self.write_texts([sentence.source])
+            self.positions.append(
+                np.arange(start, start + len(tokens), dtype=np.int32)
+                if sentence.positions is None
+                else sentence.positions[piece]
+            )
+            self.tokens += self.write_texts(tokens)
             self.vectors.append(sentence.vectors[..., piece, :])
 
     def flush(self) -> Iterator[Any]:
@@ -77,14 +95,20 @@ class TokenRows:
             return
         vectors = np.concatenate(self.vectors, axis=-2)  # (rows, D) or (layers, rows, D)
         layers = vectors[np.newaxis] if vectors.ndim == 2 else vectors
-        texts = [column for column in (self.sources, self.keys) if column]
-        columns = [self.sentence_numbers, self.lines, *texts, self.positions, self.tokens]
+        facts = [np.array(column, np.int64) for column in (self.sentence_numbers, self.lines)]
+        texts = [np.array(column, object) for column in (self.sources, self.keys) if column]
+        columns = [
+            *(_to_numbers(np.repeat(column, self.counts)) for column in facts),
+            *(_to_strings(np.repeat(column, self.counts).tolist()) for column in texts),
+            _to_numbers(np.concatenate(self.positions, dtype=np.int32)),
+            _to_strings(self.tokens),
+        ]
         if any(name.startswith("scale") for name in self.schema.names):
             scales, layers = quantize(layers)
-            columns += list(scales)
-        yield pyarrow.table([*columns, *map(_to_lists, layers)], schema=self.schema)
-        self.sentence_numbers, self.lines, self.keys, self.positions = [], [], [], []
-        self.sources, self.tokens, self.vectors = [], [], []
+            columns += map(_to_numbers, scales)
+        columns += map(_to_lists, layers)
+        yield pyarrow.Table.from_arrays(columns, schema=self.schema)
+        self._clear()
 
 
 def quantize(vectors: NDArray[Any]) -> tuple[NDArray[np.float32], NDArray[np.int8]]:
@@ -144,8 +168,27 @@ def rows_per_group(header: VectorHeader) -> int:
     return max(1, min(MAX_ROWS_PER_GROUP, MAX_BYTES_PER_GROUP // bytes_per_row))
 
 
+# Columns are made of their buffers, because `pyarrow.array` would import pandas if it is installed,
+# which takes 0.3 seconds.
+
+
+def _to_numbers(array: NDArray[Any]) -> Any:
+    """Turn an array into a column, or into the components of one."""
+    numbers = np.ascontiguousarray(array).reshape(-1)
+    return pyarrow.Array.from_buffers(
+        pyarrow.from_numpy_dtype(numbers.dtype), len(numbers), [None, pyarrow.py_buffer(numbers)]
+    )
+
+
+def _to_strings(texts: Sequence[str]) -> Any:
+    encoded = [text.encode() for text in texts]
+    ends = np.cumsum([0, *map(len, encoded)])
+    if ends[-1] > MAX_STRING_BYTES:
+        return pyarrow.array(texts, pyarrow.string())  # in several pieces
+    buffers = [None, pyarrow.py_buffer(ends.astype(np.int32)), pyarrow.py_buffer(b"".join(encoded))]
+    return pyarrow.Array.from_buffers(pyarrow.string(), len(encoded), buffers)
+
+
 def _to_lists(vectors: NDArray[Any]) -> Any:
     """Turn (rows, D) into a column of lists."""
-    return pyarrow.FixedSizeListArray.from_arrays(
-        pyarrow.array(vectors.reshape(-1)), vectors.shape[1]
-    )
+    return pyarrow.FixedSizeListArray.from_arrays(_to_numbers(vectors), vectors.shape[1])

@@ -19,7 +19,7 @@ from elmore.config import Precision
 from elmore.embed.vector_folder import find_parts
 from elmore.errors import DataError
 from elmore.extras import require_extra
-from elmore.files.atomic import replace_file, resolve_target
+from elmore.files.atomic import flush_to_disk, replace_file, resolve_target
 from elmore.settings import read_path
 
 FORMAT = 1
@@ -149,12 +149,19 @@ def write_vector_file(
     *,
     header: VectorHeader,
     compress: bool = False,
+    flush_bytes: int | None = None,
 ) -> None:
-    """Write all sentences, or leave `path` unchanged on failure; memory use is constant."""
+    """Write all sentences, or leave `path` unchanged on failure; memory use is constant.
+
+    With `flush_bytes`, wait for the disk whenever so many bytes of vectors were written. Use it in
+    a thread of its own: then little is left to wait for at the end.
+    """
     path = Path(path)
     vector_format = _find_format(path)
     with replace_file(path) as temporary:
         conformed = _conform_all(sentences, header=header)
+        if flush_bytes is not None:
+            conformed = _flush_now_and_then(conformed, temporary, flush_bytes=flush_bytes)
         vector_format.write(temporary, conformed, header=header, compress=compress)
 
 
@@ -279,14 +286,29 @@ def _conform(sentence: SentenceVectors, *, number: int, header: VectorHeader) ->
             f"sentence {number} has vectors of shape {sentence.vectors.shape}; "
             f"its {len(sentence.tokens)} tokens and the header require {expected}"
         )
+    vectors = sentence.vectors
+    if vectors.dtype == header.computed_dtype and vectors.flags.c_contiguous:  # nearly always
+        return sentence
     try:
         with np.errstate(over="raise"):
-            vectors = np.ascontiguousarray(sentence.vectors, dtype=header.computed_dtype)
+            vectors = np.ascontiguousarray(vectors, dtype=header.computed_dtype)
     except FloatingPointError:
         raise DataError(
             f"sentence {number} has values too large for {header.dtype}; write f32"
         ) from None
     return replace(sentence, vectors=vectors)
+
+
+def _flush_now_and_then(
+    sentences: Iterator[SentenceVectors], path: Path, *, flush_bytes: int
+) -> Iterator[SentenceVectors]:
+    num_bytes = 0
+    for sentence in sentences:
+        yield sentence
+        num_bytes += sentence.vectors.nbytes
+        if num_bytes >= flush_bytes:
+            flush_to_disk(path)
+            num_bytes = 0
 
 
 def _find_header(path: Path, sentences: Sequence[SentenceVectors]) -> VectorHeader:

@@ -162,6 +162,20 @@ def flush_to_disk(path: Path) -> None:
         os.close(descriptor)
 
 
+def drop_from_memory(path: Path) -> None:
+    """Free the memory in which the system keeps a file that is on the disk.
+
+    For files that are rarely read again; deleting them later is quick.
+    """
+    if not hasattr(os, "posix_fadvise"):  # as on macOS and Windows
+        return
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+    finally:
+        os.close(descriptor)
+
+
 def write_json(path: Path, content: Mapping[str, Any], *, indent: int = 2) -> None:
     """Write settings as JSON, readable for people."""
     text = json.dumps(content, indent=indent, ensure_ascii=False) + "\n"

@@ -10,8 +10,6 @@ import elmore
 
 HERE = Path(__file__).parent
 OUT = HERE.parent / "out" / "demo.h5"
-# The layer was chosen after looking; docs/results/english.md measures all of them.
-LAYER = 1
 
 
 def main(words: list[str]) -> None:
@@ -32,7 +30,9 @@ def show_uses(word: str, sentences: list[str], embedder: elmore.Embedder) -> Non
     uses = [sentence for sentence in sentences if word in embedder.tokenize(sentence)]
     for number, use in enumerate(uses):
         others = uses[:number] + uses[number + 1 :]
-        (closest,) = elmore.neighbors(word, others, query=use, model=embedder, layers=LAYER, top=1)
+        (closest,) = elmore.neighbors(
+            word, others, query=use, model=embedder, layers="average", top=1
+        )
         print(f"\n  {use}")
         print(f"  {closest.similarity:.2f}  {' '.join(closest.context.tokens)}")
     print()

@@ -115,7 +115,8 @@ def test_matrices_that_are_joined_have_the_bits_of_those_packed_together(kernel,
             [PackedMatrix(kernel, part, precision=precision) for part in parts]
         )
         np.testing.assert_array_equal(found.panels, wanted.panels)
-        np.testing.assert_array_equal(found.scales, wanted.scales)
+        # Corrections are integers, some of which would be NaN as floats.
+        np.testing.assert_array_equal(found.scales.view("u4"), wanted.scales.view("u4"))
         assert (found.num_inputs, found.num_panels) == (wanted.num_inputs, wanted.num_panels)
 
 

@@ -16,6 +16,7 @@ from tests import tiny
 from tests.kernels import lstms, variants
 from tests.kernels.lstms import Case
 from tests.kernels.processes import run_python
+from tests.lm.processes import needs_fork
 
 NUM_CALLERS = 8
 
@@ -57,6 +58,22 @@ def test_threads_can_be_left_to_native_calls(two_threads):
             assert (
                 pool.submit(count_threads).result() == pool.submit(torch.get_num_threads).result()
             )
+    assert torch.get_num_threads() == count_threads() == 2
+
+
+@needs_fork
+@pytest.mark.slow
+def test_a_child_forked_meanwhile_has_one_thread(two_threads):
+    with for_native_calls():
+        child = os.fork()
+        if not child:
+            try:
+                with for_native_calls():
+                    counts = {torch.get_num_threads(), count_threads()}
+                os._exit(0 if counts == {1} else 1)
+            finally:
+                os._exit(2)
+        assert os.waitpid(child, 0)[1] == 0
     assert torch.get_num_threads() == count_threads() == 2
 
 

@@ -64,6 +64,12 @@ def test_the_settings_describe_the_new_model(model, tmp_path):
     assert (about.name, about.language) == ("new", "en")
     assert about.source == "elmore pretrain, from run"
     assert "; then " in str(about.trained_on)
+    first = FirstWeights(model, folder=tmp_path / "run")
+    alone = read_settings({"model": {"about": {"name": "mine"}}}, needs_model=False)
+    assert first.make_parts(first.complete(alone), corpus())[0].config.about.name == "mine"
+    wrong = read_settings({"model": {"about": {"nam": "mine"}}}, needs_model=False)
+    with pytest.raises(ConfigError, match="nam"):
+        first.complete(wrong)
 
 
 @pytest.mark.slow

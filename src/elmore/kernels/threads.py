@@ -53,14 +53,15 @@ def for_native_calls() -> Iterator[None]:
     needs. So if native calls do most of the work, it is faster without them.
     """
     before, number = _native.number, count_threads()
-    num_torch_threads = torch.get_num_threads()
+    num_torch_threads, process = torch.get_num_threads(), os.getpid()
     _native.number = number
     torch.set_num_threads(1)
     try:
         yield
     finally:
-        torch.set_num_threads(num_torch_threads)
-        _native.number = before
+        if os.getpid() == process:  # a forked child has no other threads of torch
+            torch.set_num_threads(num_torch_threads)
+            _native.number = before
 
 
 def _run_in_parallel(*calls: Callable[[], None]) -> None:
@@ -191,6 +192,7 @@ def _reset_after_fork() -> None:
     _pool, _lock, _helpers_are_free = None, Lock(), Lock()
     _helpers.clear()
     _torch_pools.clear()
+    _native.number = None
     torch.set_num_threads(1)
 
 

@@ -109,7 +109,7 @@ class _TrainLayer(torch.autograd.Function):
             direction.set_result_gradients(*gradients[3 * number : 3 * number + 3])
             directions.append(direction)
         run_together(*(direction.run_backward for direction in directions))
-        # These products are large, so each one uses all of torch's threads.
+        # These products are large, so each one uses all threads.
         needed = _split_in_sevens(ctx.needs_input_grad[4:])
         results = [
             gradient

@@ -1,8 +1,8 @@
 """Change the words of a softmax without changing the probabilities of the words that stay.
 
 Before training, the probability of the unknown word is divided among it and the new words,
-in proportion to their counts in the new text. So all old words keep their exact probabilities,
-except that those of words that are left out are lost.
+in proportion to their counts in the new text. So all old words keep their exact probabilities. The
+probabilities of dropped words are lost.
 """
 
 from collections.abc import Sequence

@@ -242,10 +242,16 @@ def load_settings(
 
 
 def read_settings(values: Mapping[str, Any], *, needs_model: bool = True) -> PretrainSettings:
-    """Validate settings parsed from TOML or JSON; `model` is {} if it is not there nor needed."""
+    """Validate settings parsed from TOML or JSON.
+
+    If no model is needed, `model` may be missing, or have no more than `about`.
+    """
     check_sections(values, PretrainSettings)
     model = values.get("model", None if needs_model else {})
-    if not isinstance(model, Mapping) or ("lstm" not in model and (needs_model or model)):
+    has_architecture = isinstance(model, Mapping) and bool(set(model) - {"about"})
+    if not isinstance(model, Mapping) or (
+        "lstm" not in model and (needs_model or has_architecture)
+    ):
         raise ConfigError(f"there is no [model.lstm]; {CONFIGS} has examples")
     sections = {
         name: read_section(kind, name, values.get(name, {})) for name, kind in SECTIONS.items()

@@ -39,10 +39,12 @@ class FirstWeights:
     def complete(self, settings: PretrainSettings) -> PretrainSettings:
         """Take the architecture of the model, which that of the settings must not contradict."""
         config = self.start.elmo.config
-        if settings.model:
+        self._about = settings.model.get("about", {})
+        known = config.to_json()
+        ModelConfig.from_json({**known, "about": {**known["about"], **self._about}})  # or an error
+        if set(settings.model) - {"about"}:
             self._check_architecture(settings.model, config)
-            self._about = settings.model.get("about", {})
-        model = {name: value for name, value in config.to_json().items() if name != "format"}
+        model = {name: value for name, value in known.items() if name != "format"}
         return replace(settings, model=model)
 
     def keeps_softmax(self, settings: PretrainSettings, corpus: Corpus) -> bool:

@@ -24,7 +24,9 @@ from elmore.lm.settings import PretrainSettings
 from elmore.lm.streams import Streams
 from elmore.model.adaptive_softmax import AdaptiveSoftmax
 from elmore.model.state import BiLMState, join
+from elmore.model.summed_loss import MAX_PACKED
 from elmore.model.windows import WindowReader
+from elmore.model.word_softmax import WordSoftmax
 from elmore.weights.elmo_model import ElmoModel
 
 
@@ -68,7 +70,11 @@ class Trainer:
             else choose_sampler(settings.softmax, num_words=len(corpus.vocabulary))
         )
         # The kernels multiply the large matrices, so torch's threads would only be in the way.
-        is_native = sampler is not None and find_product_kernel(elmo.bilm.parameters()) is not None
+        is_native = (
+            isinstance(softmax, WordSoftmax)
+            and (sampler is not None or softmax.weight.numel() <= MAX_PACKED)
+            and find_product_kernel(elmo.bilm.parameters()) is not None
+        )
         self._threads: Callable[[], AbstractContextManager[None]] = (
             for_native_calls if is_native else nullcontext
         )

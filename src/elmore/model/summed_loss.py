@@ -24,7 +24,7 @@ from elmore.model.sampling import Negatives
 _MAX_ROWS, _MIN_ROWS = 512, 32
 _MAX_LOGITS = 1 << 24
 # The numbers of candidates' vectors that are worth two packed copies.
-_MAX_PACKED = 1 << 24
+MAX_PACKED = 1 << 24
 
 
 def choose_rows(num_candidates: int) -> int:
@@ -210,7 +210,7 @@ class _NativeProducts(_Products):
 
 def _make_products(candidates: _Candidates, precision: Precision) -> _Products:
     kernel = find_product_kernel([candidates.weight, candidates.bias])
-    if kernel is None or candidates.weight.numel() > _MAX_PACKED:
+    if kernel is None or candidates.weight.numel() > MAX_PACKED:
         return _Products(candidates)
     return _NativeProducts(candidates, kernel, precision)
 
@@ -219,6 +219,8 @@ def _choose_candidates(
     weight: Tensor, bias: Tensor, targets: Tensor, negatives: Negatives | None
 ) -> _Candidates:
     if negatives is None:
+        if len(targets) and int(targets.min()) < 0:
+            raise IndexError(f"expected ids of words as targets, got {int(targets.min())}")
         return _Candidates(weight=weight, bias=bias, columns=targets)
     words = negatives.words
     columns = torch.searchsorted(words, targets).clamp_(max=len(words) - 1)

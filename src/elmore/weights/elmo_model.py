@@ -211,7 +211,10 @@ def assemble_model(
     with without_weights():
         model = ElmoModel(config, characters=characters, words=words)
     shapes = weight_shapes(model.bilm)
-    tensors = {**{name: torch.zeros(shapes[name]) for name in INITIAL}, **tensors}
+    tensors = {
+        **{name: torch.zeros(shapes[name], dtype=torch.float32) for name in INITIAL},
+        **tensors,
+    }
     for name, shape in shapes.items():
         check_shape(name, tensors.get(name), shape)
     model.bilm.load_state_dict(tensors, strict=True, assign=True)

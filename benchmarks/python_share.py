@@ -24,7 +24,7 @@ from elmore.text.files import TextForm, read_sentences
 from elmore.weights.elmo_model import ElmoModel, new_model
 from elmore.weights.loading import load_model
 
-OTHER_THREADS = "LSTMs, second thread"  # the only other one that computes
+OTHER_THREADS = "LSTMs, other threads"  # the only others that compute, besides the writer's
 NETWORK = ("token encoder", "LSTMs", OTHER_THREADS)
 
 

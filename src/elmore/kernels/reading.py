@@ -5,7 +5,7 @@ Shapes: L LSTM layers, N tokens in total, B sentences, D one direction, C cells.
 
 import ctypes
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import inf
@@ -28,7 +28,7 @@ from elmore.kernels.packed import (
     narrow,
 )
 from elmore.kernels.scratch import Take
-from elmore.kernels.threads import run_together
+from elmore.kernels.threads import Started, run_together
 
 # A team of threads pays off if steps have few rows and the weights of both directions do not fit
 # into the caches. Measured on two cores with 32 MB of cache.
@@ -196,6 +196,32 @@ class PackedReader:
 
         Return flat (L + 1, N, 2D) layers and the final states, with the shapes of the given ones.
         """
+        calls, results = self._plan(tokens, step_sizes, positions, hidden, cell)
+        run_together(*calls)
+        return results
+
+    def start(
+        self,
+        tokens: Tensor,
+        *,
+        step_sizes: Sequence[int],
+        positions: Sequence[Tensor],
+        hidden: Tensor,
+        cell: Tensor,
+    ) -> tuple[Started, tuple[Tensor, Tensor, Tensor]]:
+        """Start what `read` does in other threads; the results are filled when these are done."""
+        calls, results = self._plan(tokens, step_sizes, positions, hidden, cell)
+        return Started(*calls), results
+
+    def _plan(
+        self,
+        tokens: Tensor,
+        step_sizes: Sequence[int],
+        positions: Sequence[Tensor],
+        hidden: Tensor,
+        cell: Tensor,
+    ) -> tuple[list[Callable[[], None]], tuple[Tensor, Tensor, Tensor]]:
+        """Return calls that may run in parallel, and the results that they fill."""
         kernel = load_kernel(self.kernel_name)
         num_layers = len(self.directions[0])
         self._check(tokens, step_sizes, positions, hidden, cell)
@@ -212,6 +238,7 @@ class PackedReader:
             """Return the address of one direction's states."""
             return states.data_ptr() + number * states.stride(0) * states.itemsize
 
+        # It refers to all memory that native code uses, which so lives as long as the call.
         def read_direction(number: int) -> None:
             check(
                 kernel.functions.elmore_read(
@@ -234,13 +261,15 @@ class PackedReader:
                 )
             )
 
-        team_size = self._team_size(num_sentences=hidden.shape[2])
-        if team_size > 1:
+        def read_both() -> None:
             read_direction(0)
             read_direction(1)
-        else:
-            run_together(lambda: read_direction(0), lambda: read_direction(1))
-        return layers, last_hidden, last_cell
+
+        team_size = self._team_size(num_sentences=hidden.shape[2])
+        calls = [read_both]
+        if team_size == 1:
+            calls = [partial(read_direction, 0), partial(read_direction, 1)]
+        return calls, (layers, last_hidden, last_cell)
 
     def _check(
         self,

@@ -21,6 +21,7 @@ _lock = Lock()
 _pool: ThreadPoolExecutor | None = None
 _helpers: list[Helper] = []
 _helpers_are_free = Lock()
+_lanes: list[ThreadPoolExecutor] = []
 _torch_pools: dict[tuple[int, int], ThreadPoolExecutor] = {}
 
 
@@ -92,13 +93,54 @@ def _run_in_parallel(*calls: Callable[[], None]) -> None:
             raise error
 
 
+class Started:
+    """Calls that were started, each in a lane: a thread that runs one call after another.
+
+    With `run_together`, the threads wait for each other after every group of calls. Here each lane
+    continues with the next group, so both stay busy even if other threads take time from one.
+    """
+
+    def __init__(self, *calls: Callable[[], None]) -> None:
+        self._calls = calls
+        self._process = os.getpid()
+        self._futures = [
+            _start(call, lane) for call, lane in zip(calls, _find_lanes(len(calls)), strict=True)
+        ]
+
+    def wait(self) -> None:
+        """Return when all calls are done, or raise the error of one."""
+        if os.getpid() != self._process:  # a forked child does not have the threads
+            for call in self._calls:
+                call()
+            return
+        errors = [future.exception() for future in self._futures]
+        for error in errors:
+            if error is not None:
+                raise error
+
+    def cancel(self) -> None:
+        """Do not begin calls that have not begun yet."""
+        for future in self._futures:
+            future.cancel()
+
+
+def _find_lanes(number: int) -> list[ThreadPoolExecutor]:
+    with _lock:
+        while len(_lanes) < number:
+            _lanes.append(ThreadPoolExecutor(1, f"elmore-lane-{len(_lanes)}"))
+        return _lanes[:number]
+
+
 def _start(
-    call: Callable[[], None], helper: Helper | None = None, *, cpu: int | None = None
+    call: Callable[[], None],
+    helper: Helper | ThreadPoolExecutor | None = None,
+    *,
+    cpu: int | None = None,
 ) -> "Future[None]":
     try:
-        if helper is None:
-            return _workers().submit(call)
-        return helper.start(call, beside=cpu)
+        if isinstance(helper, Helper):
+            return helper.start(call, beside=cpu)
+        return (helper or _workers()).submit(call)
     except RuntimeError:  # at interpreter exit no thread can be started
         done: Future[None] = Future()
         call()
@@ -191,6 +233,7 @@ def _reset_after_fork() -> None:
     global _pool, _lock, _helpers_are_free
     _pool, _lock, _helpers_are_free = None, Lock(), Lock()
     _helpers.clear()
+    _lanes.clear()
     _torch_pools.clear()
     _native.number = None
     torch.set_num_threads(1)

@@ -96,6 +96,38 @@ def read_packed(
     return BiLMOutput(layers=layers, state=BiLMState(hidden=hidden, cell=cell))
 
 
+class StartedReading:
+    """Sentences that are being read in other threads."""
+
+    def __init__(
+        self,
+        reader: PackedReader,
+        tokens: Tensor,
+        lengths: Tensor,
+        start: BiLMState,
+    ) -> None:
+        packing = pack(lengths, device=tokens.device)
+        first = start[packing.order]
+        self._order = packing.order
+        self._started, (self._layers, self._hidden, self._cell) = reader.start(
+            tokens,
+            step_sizes=packing.step_sizes,
+            positions=[packing.forward_lm, packing.backward_lm],
+            hidden=first.hidden,
+            cell=first.cell,
+        )
+
+    def result(self) -> BiLMOutput:
+        """Wait for the result."""
+        self._started.wait()
+        final = BiLMState(hidden=self._hidden, cell=self._cell)
+        return BiLMOutput(layers=self._layers, state=final[invert(self._order)])
+
+    def cancel(self) -> None:
+        """Do not begin what has not begun yet."""
+        self._started.cancel()
+
+
 def invert(permutation: Tensor) -> Tensor:
     """Return the inverse permutation."""
     inverse = torch.empty_like(permutation)

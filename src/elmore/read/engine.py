@@ -6,26 +6,32 @@ Shapes: L layers, N tokens of a batch (with markers), D both directions of one l
 """
 
 import copy
+import os
 import sys
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from elmore.model.state import BiLMState, join
+from elmore.model.state import BiLMOutput, BiLMState, join
 from elmore.read.batch_pool import submit
-from elmore.read.reader import Reader
+from elmore.read.reader import Reader, ReaderAhead, StartedReading
 from elmore.read.token_cache import TokenCache
 from elmore.settings import check_range
 from elmore.text.batches import NUM_MARKERS, Tokens
 
 _Result = TypeVar("_Result")
+
+# Batches that may be started before the result of the first one is used, besides those that the
+# threads are busy with.
+MAX_AHEAD = 2
 
 
 class Chain:
@@ -43,6 +49,9 @@ class Chain:
         self.sentences = iter(sentences)
         self.state = state  # None: the initial state
         self.carries_state = carries_state  # if False, `state` is not updated
+
+
+_Active = tuple[Chain, tuple[int, Tokens]]  # a chain and its next sentence, with its number
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -126,19 +135,66 @@ class Engine:
             lanes = [chain for chain, _ in active]
             yield from self._run_round(active, finish)
 
+    def run_alone(
+        self,
+        windows: Iterable[Sequence[tuple[int, Tokens]]],
+        finish: Callable[[ReadBatch], _Result],
+    ) -> Iterator[list[_Result]]:
+        """Read windows of numbered sentences, each from the initial state.
+
+        Yield the results of `finish` for the batches of each window. Some batches of this and the
+        next windows are read in the meantime. If `windows` raises an error, the results of those
+        before come first.
+        """
+        batches: Iterator[_Batch[_Result]] | None = self._cut_windows(windows, finish)
+        waiting: deque[_Batch[_Result]] = deque()
+        results: list[_Result] = []
+        failure: Exception | None = None
+        try:
+            while True:
+                while batches is not None and len(waiting) <= self.num_parallel + MAX_AHEAD:
+                    try:
+                        waiting.append(next(batches))
+                    except StopIteration:
+                        batches = None
+                    except Exception as error:  # raised below
+                        batches, failure = None, error
+                if not waiting:
+                    break
+                # The only batch is not started: it is read sooner in this thread.
+                if sum(not batch.is_empty for batch in waiting) > 1:
+                    for batch in waiting:
+                        batch.start()
+                batch = waiting.popleft()
+                if not batch.is_empty:
+                    results.append(batch.result())
+                if batch.ends_window:
+                    yield results
+                    results = []
+        finally:
+            for batch in waiting:  # after an error or an interrupt, do not start the others
+                batch.cancel()
+        if failure is not None:
+            raise failure
+
+    def _cut_windows(
+        self,
+        windows: Iterable[Sequence[tuple[int, Tokens]]],
+        finish: Callable[[ReadBatch], _Result],
+    ) -> "Iterator[_Batch[_Result]]":
+        for window in windows:
+            chains = [(Chain([], carries_state=False), item) for item in window]
+            batches = list(self._cut(chains)) or [[]]
+            for number, batch in enumerate(batches, start=1):
+                yield _Batch(self, batch, finish, ends_window=number == len(batches))
+
     def _run_round(
         self,
-        active: list[tuple[Chain, tuple[int, Tokens]]],
+        active: list[_Active],
         finish: Callable[[ReadBatch], _Result],
     ) -> Iterator[_Result]:
         """Read one sentence of every chain; the batches are independent."""
-        lengths = [len(sentence) + NUM_MARKERS for _, (_, sentence) in active]
-        calls = [
-            partial(self._run_batch, [active[index] for index in batch], finish)
-            for batch in cut_batches(
-                lengths, max_tokens=self.tokens_per_batch, max_sentences=self.batch_size
-            )
-        ]
+        calls = [partial(self._run_batch, batch, finish) for batch in self._cut(active)]
         if self.num_parallel == 1 or len(calls) == 1:
             for call in calls:
                 yield call()
@@ -153,26 +209,42 @@ class Engine:
             for future in futures:  # after an error or an interrupt, do not start the others
                 future.cancel()
 
-    @torch.inference_mode()
-    def _run_batch(
-        self,
-        active: list[tuple[Chain, tuple[int, Tokens]]],
-        finish: Callable[[ReadBatch], _Result],
-    ) -> _Result:
+    def _cut(self, active: list[_Active]) -> Iterator[list[_Active]]:
+        """Cut sentences into batches."""
+        lengths = [len(sentence) + NUM_MARKERS for _, (_, sentence) in active]
+        for batch in cut_batches(
+            lengths, max_tokens=self.tokens_per_batch, max_sentences=self.batch_size
+        ):
+            yield [active[index] for index in batch]
+
+    def _run_batch(self, active: list[_Active], finish: Callable[[ReadBatch], _Result]) -> _Result:
+        with torch.inference_mode():
+            output = self.reader.contextualize(*self._prepare(active))
+            return self._finish(active, output, finish)
+
+    def _prepare(self, active: list[_Active]) -> tuple[Tensor, Tensor, BiLMState | None]:
+        """Return the token vectors, the lengths and the first states of a batch."""
         sentences = [sentence for _, (_, sentence) in active]
         lengths = np.array([len(sentence) + NUM_MARKERS for sentence in sentences])
-        output = self.reader.contextualize(
+        return (
             self.cache.find(sentences),
             torch.from_numpy(lengths),
             self._join_states([chain for chain, _ in active]),
         )
+
+    def _finish(
+        self,
+        active: list[_Active],
+        output: BiLMOutput,
+        finish: Callable[[ReadBatch], _Result],
+    ) -> _Result:
         for row, (chain, _) in enumerate(active):
             if chain.carries_state:
                 chain.state = output.state[row : row + 1]
         return finish(
             ReadBatch(
                 numbers=[number for _, (number, _) in active],
-                sentences=sentences,
+                sentences=[sentence for _, (_, sentence) in active],
                 layers=output.layers,
                 state=output.state,
             )
@@ -184,6 +256,56 @@ class Engine:
             return None if self._initial is None else self.initial_state(len(chains))
         initial = self.initial_state(1)
         return join([initial if chain.state is None else chain.state for chain in chains])
+
+
+class _Batch(Generic[_Result]):
+    """Sentences that are read in other threads once started, or else when the result is needed."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        active: list[_Active],
+        finish: Callable[[ReadBatch], _Result],
+        *,
+        ends_window: bool,
+    ) -> None:
+        self.ends_window = ends_window
+        self.is_empty = not active
+        self._engine = engine
+        self._active = active
+        self._finish = finish
+        self._is_started = False
+        self._process = os.getpid()
+        self._future: Future[_Result] | None = None
+        self._reading: StartedReading | None = None
+
+    def start(self) -> None:
+        if self._is_started or self.is_empty:
+            return
+        self._is_started = True
+        engine = self._engine
+        if engine.num_parallel > 1:
+            self._future = submit(self._run, num_threads=engine.num_parallel)
+        elif isinstance(engine.reader, ReaderAhead):
+            with torch.inference_mode():
+                self._reading = engine.reader.start(*engine._prepare(self._active))
+
+    def result(self) -> _Result:
+        if self._reading is not None:
+            with torch.inference_mode():
+                return self._engine._finish(self._active, self._reading.result(), self._finish)
+        # A forked child does not have the threads of its parent.
+        if self._future is None or os.getpid() != self._process:
+            return self._run()
+        return self._future.result()
+
+    def cancel(self) -> None:
+        for started in (self._reading, self._future):
+            if started is not None:
+                started.cancel()
+
+    def _run(self) -> _Result:
+        return self._engine._run_batch(self._active, self._finish)
 
 
 def _take_sentence(

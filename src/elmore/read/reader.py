@@ -1,6 +1,6 @@
 """The protocol that the reading engine needs; `BiLM` and `PackedBiLM` implement it."""
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -34,3 +34,23 @@ class Reader(Protocol):
         self, tokens: Tensor, lengths: Tensor, state: BiLMState | None = None
     ) -> BiLMOutput:
         """Run over flat (N, D) token vectors of sentences with these (B,) lengths, from `state`."""
+
+
+class StartedReading(Protocol):
+    """Sentences that are being read in other threads."""
+
+    def result(self) -> BiLMOutput:
+        """Wait for the result."""
+
+    def cancel(self) -> None:
+        """Do not begin what has not begun yet."""
+
+
+@runtime_checkable
+class ReaderAhead(Protocol):
+    """A network that can also read in other threads while its caller does something else."""
+
+    def start(
+        self, tokens: Tensor, lengths: Tensor, state: BiLMState | None = None
+    ) -> StartedReading | None:
+        """Start `contextualize` in other threads; None if this is no faster."""

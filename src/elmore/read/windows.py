@@ -1,7 +1,9 @@
 """Read sentences in order, window by window, under a state policy."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Generic, TypeVar
 
 from elmore.config import StatePolicy
@@ -68,27 +70,43 @@ class WindowedReading(Generic[_Vectors]):
             # not be ahead of the vectors that were yielded.
             max_tokens, group = 1, rows
         checked = self._check(sentences, num_before=num_before)
-        for window in cut_windows(checked, max_tokens=max_tokens, multiple_of=group):
-            match self._policy:
-                case StatePolicy.RESET:
-                    vectors = self._read_alone(window)
-                case StatePolicy.DOCUMENT:
-                    vectors, state = self._read_documents(window, state)
-                case StatePolicy.STREAM:
-                    vectors, state = self._read_rows(window, state, rows=rows)
-            in_order = [
-                vectors[number] if number in vectors else self._make_empty()
-                for number in range(len(window))
-            ]
-            yield SentenceWindow(sentences=window, vectors=in_order, state=state)
+        windows = cut_windows(checked, max_tokens=max_tokens, multiple_of=group)
+        if self._policy is StatePolicy.RESET:
+            yield from self._read_alone(windows, state)
+            return
+        for window in windows:
+            if self._policy is StatePolicy.DOCUMENT:
+                vectors, state = self._read_documents(window, state)
+            else:
+                vectors, state = self._read_rows(window, state, rows=rows)
+            yield self._make_window(window, vectors, state)
 
-    def _read_alone(self, window: list[Tokens]) -> dict[int, _Vectors]:
+    def _read_alone(
+        self, windows: Iterable[list[Tokens]], state: BiLMState | None
+    ) -> Iterator[SentenceWindow[_Vectors]]:
         """Read every sentence from the initial state."""
-        return self._run(
-            Chain([(number, sentence)], carries_state=False)
-            for number, sentence in enumerate(window)
-            if sentence
-        )
+        started: deque[list[Tokens]] = deque()
+
+        def number_sentences() -> Iterator[list[tuple[int, Tokens]]]:
+            for window in windows:
+                started.append(window)
+                yield [(number, sentence) for number, sentence in enumerate(window) if sentence]
+
+        for results in self._engine.run_alone(number_sentences(), self._number_vectors):
+            yield self._make_window(started.popleft(), dict(chain.from_iterable(results)), state)
+
+    def _make_window(
+        self, window: list[Tokens], vectors: Mapping[int, _Vectors], state: BiLMState | None
+    ) -> SentenceWindow[_Vectors]:
+        in_order = [
+            vectors[number] if number in vectors else self._make_empty()
+            for number in range(len(window))
+        ]
+        return SentenceWindow(sentences=window, vectors=in_order, state=state)
+
+    def _number_vectors(self, batch: ReadBatch) -> list[tuple[int, _Vectors]]:
+        """Return the result for each sentence of a batch, with its number."""
+        return list(zip(batch.numbers, self._finish(batch), strict=True))
 
     def _read_documents(
         self, window: list[Tokens], state: BiLMState | None
@@ -121,12 +139,7 @@ class WindowedReading(Generic[_Vectors]):
 
     def _run(self, chains: Iterable[Chain]) -> dict[int, _Vectors]:
         """Return the result for each sentence, by its number."""
-        found: dict[int, _Vectors] = {}
-        for numbers, vectors in self._engine.run(
-            chains, lambda batch: (batch.numbers, self._finish(batch))
-        ):
-            found.update(zip(numbers, vectors, strict=True))
-        return found
+        return dict(chain.from_iterable(self._engine.run(chains, self._number_vectors)))
 
     def _check(self, sentences: Iterable[Tokens], *, num_before: int) -> Iterator[Tokens]:
         for number, sentence in enumerate(sentences, start=num_before + 1):

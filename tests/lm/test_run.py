@@ -6,6 +6,7 @@ import signal
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import torch
 
@@ -24,6 +25,7 @@ from elmore.lm.pretrain import pretrain_model
 from elmore.lm.progress import check_same_run
 from elmore.lm.run import StoppedError
 from elmore.lm.settings import read_settings
+from elmore.lm.streams import Streams
 from tests.corpus.memory_corpus import make_corpus
 from tests.lm.runs import (
     TEXT,
@@ -119,6 +121,24 @@ def test_two_runs_of_one_seed_agree_and_another_seed_differs(tmp_path):
     assert_same_bits(last_tensors(tmp_path / "a"), last_tensors(tmp_path / "b"))
     name = "bilm.forward_lm.0.state_weight"
     assert not torch.equal(last_tensors(tmp_path / "a")[name], last_tensors(tmp_path / "c")[name])
+
+
+def test_skipping_steps_begins_where_an_earlier_run_stopped(tmp_path, monkeypatch):
+    read, windows = Streams.read, []
+
+    def record(self, *arguments, **settings):
+        windows.append(read(self, *arguments, **settings))
+        return windows[-1]
+
+    monkeypatch.setattr(Streams, "read", record)
+    run(tmp_path / "whole", "training.max_steps=8")
+    whole, windows = windows, []
+    run(tmp_path / "rest", "training.skip_steps=5", "training.max_steps=3")
+    assert [window.tokens for window in windows] == [window.tokens for window in whole[5:]]
+    assert all(
+        np.array_equal(window.targets, other.targets)
+        for window, other in zip(windows, whole[5:], strict=True)
+    )
 
 
 def test_accumulating_over_parts_of_the_rows_is_the_same_training(tmp_path):

@@ -120,6 +120,8 @@ class TrainingSettings:
     """Streams of text read in parallel: the batch size, over all processes."""
     window: int = 20
     """Symbols per row and step: gradients are truncated at its start, LSTM state carries over."""
+    skip_steps: int = 0
+    """Begin with the text of this step: where an earlier run with the same rows stopped."""
     num_epochs: float = 10.0
     max_steps: int | None = None
     """Stop after this many steps, even if `num_epochs` would take more."""
@@ -147,6 +149,7 @@ class TrainingSettings:
         object.__setattr__(self, "gradients", gradients)
         check_range("training.rows", self.rows, 1, 1 << 20)
         check_range("training.window", self.window, 1, 10_000)
+        check_range("training.skip_steps", self.skip_steps, 0, MAX_COUNT)
         check_range("training.accumulation", self.accumulation, 1, self.rows)
         check_range("training.seed", self.seed, 0, 1 << 62)
         if self.max_steps is not None:

@@ -118,7 +118,11 @@ class Trainer:
         states = []
         for part in range(num_parts):
             first_row = self.group.rank * rows + part * rows_at_once
-            window = self.streams.read(step, first_row=first_row, num_rows=rows_at_once)
+            window = self.streams.read(
+                step + self.settings.training.skip_steps,
+                first_row=first_row,
+                num_rows=rows_at_once,
+            )
             loss = self._objective.compute(
                 window,
                 self.state[first_row : first_row + rows_at_once],

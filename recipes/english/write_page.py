@@ -4,8 +4,8 @@
 
 Reads, in docs/results/english: results.json (from measure.py), models.json (from
 compare_models.py), sizes.json (from compare_sizes.py), vocabulary.json (from vocabulary.py),
-recipes/ (from compare_recipes.py), stored.md (printed by benchmarks.stored_precision) and
-metrics.jsonl (from the training run).
+recipes/ (from compare_recipes.py), stored.md (printed by benchmarks.stored_precision), and
+metrics_second.jsonl and metrics.jsonl (from the training of the second and third edition).
 """
 
 import json
@@ -32,6 +32,7 @@ LEAST_DIFFERENCE = 0.5
 # Columns of the comparison, in this order, by their names in models.json.
 SYSTEMS = {
     "new": "elmore",
+    "second": "elmore, second edition",
     "first": "elmore, first edition",
     "glove": "GloVe (50)",
     "minilm": "all-MiniLM-L6",
@@ -314,25 +315,36 @@ def draw_sizes(sizes: list[dict[str, Any]], path: Path) -> None:
     pyplot.close(figure)
 
 
-def draw_run(lines: list[dict[str, Any]], path: Path) -> None:
-    """Draw held-out perplexity of both directions against tokens."""
+def draw_runs(runs: dict[str, list[dict[str, Any]]], path: Path) -> None:
+    """Draw held-out perplexity of both directions against tokens, one run after the other."""
     from matplotlib import pyplot  # noqa: PLC0415
 
-    points = [line for line in lines if line["kind"] == "heldout"]
-    tokens = [point["tokens"] / 1e6 for point in points]
     figure, axes = pyplot.subplots(figsize=(7.5, 4.2), layout="constrained")
-    for side, color in (("forward", BLUE), ("backward", ORANGE)):
-        axes.plot(
-            tokens, [point[f"{side}_perplexity"] for point in points], color=color, label=side
+    before = 0.0
+    for number, (name, lines) in enumerate(runs.items()):
+        points = [line for line in lines if line["kind"] == "heldout"]
+        tokens = [before + point["tokens"] / 1e6 for point in points]
+        for side, color in (("forward", BLUE), ("backward", ORANGE)):
+            values = [point[f"{side}_perplexity"] for point in points]
+            axes.plot(tokens, values, color=color, label=side if number == 0 else None)
+        axes.axvline(before, color=GREY, linewidth=0.8)
+        axes.annotate(
+            name,
+            (before, 0),
+            (4, 5),
+            xycoords=("data", "axes fraction"),
+            textcoords="offset points",
+            color=GREY,
         )
+        before = tokens[-1]
     axes.set(
         yscale="log",
         xlabel="million tokens",
         ylabel="held-out perplexity",
         title="Training of the English model",
     )
-    _tidy(axes, [100, 120, 150, 200, 250, 300, 400, 500])
-    axes.legend(frameon=False)
+    _tidy(axes, [70, 80, 90, 100, 120, 150, 200, 250, 300, 400, 500])
+    axes.legend(frameon=False, loc="upper right")
     figure.savefig(path, dpi=130)
     pyplot.close(figure)
 
@@ -389,9 +401,15 @@ def main() -> None:
     PAGE.write_text(fill(PAGE.read_text(), tables))
     (MODEL / "README.md").write_text(fill(CARD.read_text(), tables))
     sizes, results = read_json("sizes.json"), read_json("results.json")
-    lines = [json.loads(line) for line in (FOLDER / "metrics.jsonl").read_text().splitlines()]
+    runs = {
+        title: [json.loads(line) for line in (FOLDER / name).read_text().splitlines()]
+        for title, name in (
+            ("second edition", "metrics_second.jsonl"),
+            ("third edition", "metrics.jsonl"),
+        )
+    }
     draw_sizes(sizes, FOLDER / "sizes.png")
-    draw_run(lines, FOLDER / "curve.png")
+    draw_runs(runs, FOLDER / "curve.png")
     draw_layers(results, FOLDER / "layers.png")
 
 

@@ -1,8 +1,10 @@
 """The parts of recipes/english that no command of elmore has."""
 
+import json
 import lzma
 import math
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -128,6 +130,18 @@ def test_the_second_edition_is_the_base_recipe_with_the_compared_mix():
     assert changed == settings
     weights = {name: n for name, n in compare_recipes.WEIGHTS.items() if n > 1}
     assert settings.training.weights == weights
+
+
+def test_the_third_edition_continues_the_second_with_the_same_recipe():
+    folder = compare_recipes.SETTINGS.parent
+    second, third = (
+        load_settings(folder / name / "settings.toml", needs_model=False)
+        for name in ("second", "third")
+    )
+    lines = (folder.parents[1] / "docs/results/english/metrics_second.jsonl").read_text()
+    last_step = json.loads(lines.splitlines()[-1])["step"]
+    assert third.training == replace(second.training, skip_steps=last_step)
+    assert (third.optimizer, third.softmax) == (second.optimizer, second.softmax)
 
 
 def test_gates_are_orthogonalized_one_by_one_with_the_usual_size_of_an_update():
@@ -262,9 +276,13 @@ def test_the_facts_name_both_formats_if_they_differ(tmp_path):
         assert write_page.show_facts(tmp_path / "model").endswith(expected)
 
 
-def test_two_editions_are_told_apart():
-    table = write_page.show_models({"first": {"tags": {"test": 92}}, "new": {"tags": {"test": 95}}})
-    assert table.splitlines()[0] == "|  | elmore | elmore, first edition |"
+def test_editions_are_told_apart():
+    table = write_page.show_models(
+        {name: {"tags": {"test": 90}} for name in ("first", "second", "new")}
+    )
+    assert table.splitlines()[0] == (
+        "|  | elmore | elmore, second edition | elmore, first edition |"
+    )
 
 
 def test_recipes_are_sorted_by_their_end():

@@ -144,7 +144,7 @@ def small_corpus(bench: Bench) -> Iterator[Row]:
 def character_cnn(bench: Bench) -> Iterator[Row]:
     """g: the convolution alone over distinct words, with one thread and with all.
 
-    As in training and embedding, native code has all threads of elmore's method.
+    elmore's method leaves all threads to native code, as in training.
     """
     model, peers = bench.model("original"), bench.peers("original")
     words = choose_words(bench.sentences, num_words=NUM_DISTINCT_WORDS)

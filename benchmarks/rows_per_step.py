@@ -4,8 +4,8 @@
 
 A step has one row per sentence and uses all weights of both directions. The sentences have 25
 tokens each; "32, mixed" are sentences of TEXT with 25 tokens on average, as in case a of
-`benchmarks/engine.py`. Prints a Markdown table with the time of a step in one layer, the speed of
-arithmetic, and that of reading weights if each step reads them once. "limit" is the fastest large
+`benchmarks/engine.py`. Prints a Markdown table with the time of a step in one layer, the arithmetic
+speed, and the bandwidth needed to read all weights once per step. "limit" is the fastest large
 product in that precision.
 """
 

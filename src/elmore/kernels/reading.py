@@ -28,7 +28,7 @@ from elmore.kernels.packed import (
     narrow,
 )
 from elmore.kernels.scratch import Take
-from elmore.kernels.threads import Started, run_together
+from elmore.kernels.threads import Queues, Started, run_together
 
 # A team of threads pays off if steps have few rows and the weights of both directions do not fit
 # into the caches. Measured on two cores with 32 MB of cache.
@@ -196,12 +196,20 @@ class PackedReader:
 
         Return flat (L + 1, N, 2D) layers and the final states, with the shapes of the given ones.
         """
-        calls, results = self._plan(tokens, step_sizes, positions, hidden, cell)
-        run_together(*calls)
+        team_size = self._team_size(num_sentences=hidden.shape[2])
+        calls, results = self._plan(
+            tokens, step_sizes, positions, hidden, cell, team_size=team_size
+        )
+        if team_size > 1:
+            for call in calls:
+                call()
+        else:
+            run_together(*calls)
         return results
 
     def start(
         self,
+        queues: Queues,
         tokens: Tensor,
         *,
         step_sizes: Sequence[int],
@@ -209,9 +217,9 @@ class PackedReader:
         hidden: Tensor,
         cell: Tensor,
     ) -> tuple[Started, tuple[Tensor, Tensor, Tensor]]:
-        """Start what `read` does in other threads; the results are filled when these are done."""
-        calls, results = self._plan(tokens, step_sizes, positions, hidden, cell)
-        return Started(*calls), results
+        """Start `read` in other threads; what it returns is filled when they are done."""
+        calls, results = self._plan(tokens, step_sizes, positions, hidden, cell, team_size=1)
+        return queues.start(*calls), results
 
     def _plan(
         self,
@@ -220,8 +228,10 @@ class PackedReader:
         positions: Sequence[Tensor],
         hidden: Tensor,
         cell: Tensor,
+        *,
+        team_size: int,
     ) -> tuple[list[Callable[[], None]], tuple[Tensor, Tensor, Tensor]]:
-        """Return calls that may run in parallel, and the results that they fill."""
+        """Return a call per direction, and the results that they fill."""
         kernel = load_kernel(self.kernel_name)
         num_layers = len(self.directions[0])
         self._check(tokens, step_sizes, positions, hidden, cell)
@@ -238,7 +248,7 @@ class PackedReader:
             """Return the address of one direction's states."""
             return states.data_ptr() + number * states.stride(0) * states.itemsize
 
-        # It refers to all memory that native code uses, which so lives as long as the call.
+        # It refers to all memory that native code uses, so that memory lives as long as the call.
         def read_direction(number: int) -> None:
             check(
                 kernel.functions.elmore_read(
@@ -261,14 +271,9 @@ class PackedReader:
                 )
             )
 
-        def read_both() -> None:
-            read_direction(0)
-            read_direction(1)
-
-        team_size = self._team_size(num_sentences=hidden.shape[2])
-        calls = [read_both]
-        if team_size == 1:
-            calls = [partial(read_direction, 0), partial(read_direction, 1)]
+        calls: list[Callable[[], None]] = [
+            partial(read_direction, number) for number in range(len(self.directions))
+        ]
         return calls, (layers, last_hidden, last_cell)
 
     def _check(

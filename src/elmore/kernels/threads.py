@@ -7,7 +7,7 @@ thread.
 
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import pairwise
@@ -21,7 +21,8 @@ _lock = Lock()
 _pool: ThreadPoolExecutor | None = None
 _helpers: list[Helper] = []
 _helpers_are_free = Lock()
-_lanes: list[ThreadPoolExecutor] = []
+_queues: list[ThreadPoolExecutor] = []
+_queues_are_free = Lock()
 _torch_pools: dict[tuple[int, int], ThreadPoolExecutor] = {}
 
 
@@ -72,7 +73,7 @@ def _run_in_parallel(*calls: Callable[[], None]) -> None:
     try:
         cpu = current_cpu() if is_alone else None
         pending = [
-            (_start(call, None if cpu is None else _find_helper(number), cpu=cpu), call)
+            (_start(_workers() if cpu is None else _find_helper(number), call, cpu=cpu), call)
             for number, call in enumerate(others)
         ]
         try:
@@ -93,19 +94,33 @@ def _run_in_parallel(*calls: Callable[[], None]) -> None:
             raise error
 
 
-class Started:
-    """Calls that were started, each in a lane: a thread that runs one call after another.
+class Queues:
+    """Threads with a queue each; calls that are started go into one queue each.
 
-    With `run_together`, the threads wait for each other after every group of calls. Here each lane
-    continues with the next group, so both stay busy even if other threads take time from one.
+    With `run_together`, the threads wait for each other after every group of calls. Here each
+    thread continues with the next group, so all stay busy even if other threads take time from one.
     """
 
-    def __init__(self, *calls: Callable[[], None]) -> None:
+    def start(self, *calls: Callable[[], None]) -> "Started":
+        """Add a call to each queue."""
+        with _lock:
+            while len(_queues) < len(calls):
+                _queues.append(ThreadPoolExecutor(1, f"elmore-queue-{len(_queues)}"))
+            threads = _queues[: len(calls)]
+        return Started(
+            calls, [_start(thread, call) for thread, call in zip(threads, calls, strict=True)]
+        )
+
+
+class Started:
+    """Calls that run in other threads."""
+
+    def __init__(
+        self, calls: Sequence[Callable[[], None]], futures: "Sequence[Future[None]]"
+    ) -> None:
         self._calls = calls
+        self._futures = futures
         self._process = os.getpid()
-        self._futures = [
-            _start(call, lane) for call, lane in zip(calls, _find_lanes(len(calls)), strict=True)
-        ]
 
     def wait(self) -> None:
         """Return when all calls are done, or raise the error of one."""
@@ -120,27 +135,35 @@ class Started:
 
     def cancel(self) -> None:
         """Do not begin calls that have not begun yet."""
+        if os.getpid() != self._process:  # whose locks a forked child may find taken forever
+            return
         for future in self._futures:
             future.cancel()
 
 
-def _find_lanes(number: int) -> list[ThreadPoolExecutor]:
-    with _lock:
-        while len(_lanes) < number:
-            _lanes.append(ThreadPoolExecutor(1, f"elmore-lane-{len(_lanes)}"))
-        return _lanes[:number]
+@contextmanager
+def reserve_queues() -> Iterator[Queues | None]:
+    """Give the queues to one caller at a time; None if they are taken, or with a single thread.
+
+    Several callers at once fill the cores with `run_together` already.
+    """
+    lock = _queues_are_free  # a forked child has another one
+    if count_threads() == 1 or not lock.acquire(blocking=False):
+        yield None
+        return
+    try:
+        yield Queues()
+    finally:
+        lock.release()
 
 
 def _start(
-    call: Callable[[], None],
-    helper: Helper | ThreadPoolExecutor | None = None,
-    *,
-    cpu: int | None = None,
+    thread: Helper | ThreadPoolExecutor, call: Callable[[], None], *, cpu: int | None = None
 ) -> "Future[None]":
     try:
-        if isinstance(helper, Helper):
-            return helper.start(call, beside=cpu)
-        return (helper or _workers()).submit(call)
+        if isinstance(thread, Helper):
+            return thread.start(call, beside=cpu)
+        return thread.submit(call)
     except RuntimeError:  # at interpreter exit no thread can be started
         done: Future[None] = Future()
         call()
@@ -230,10 +253,10 @@ def _reset_after_fork() -> None:
     Torch's threads are gone too, and the first call that needs them would wait forever. So the
     child uses one thread.
     """
-    global _pool, _lock, _helpers_are_free
-    _pool, _lock, _helpers_are_free = None, Lock(), Lock()
+    global _pool, _lock, _helpers_are_free, _queues_are_free
+    _pool, _lock, _helpers_are_free, _queues_are_free = None, Lock(), Lock(), Lock()
     _helpers.clear()
-    _lanes.clear()
+    _queues.clear()
     _torch_pools.clear()
     _native.number = None
     torch.set_num_threads(1)

@@ -121,7 +121,10 @@ class TrainingSettings:
     window: int = 20
     """Symbols per row and step: gradients are truncated at its start, LSTM state carries over."""
     skip_steps: int = 0
-    """Begin with the text of this step: where an earlier run with the same rows stopped."""
+    """Begin with the text of this step: where an earlier run on the same corpus stopped.
+
+    It must have had the same rows, window and weights of sources.
+    """
     num_epochs: float = 10.0
     max_steps: int | None = None
     """Stop after this many steps, even if `num_epochs` would take more."""

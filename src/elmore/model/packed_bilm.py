@@ -5,6 +5,7 @@ are the same, but it is neither faster nor smaller.
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from copy import deepcopy
 from functools import partial
 from typing import TypeVar
@@ -15,12 +16,12 @@ from torch import Tensor, nn
 
 from elmore.config import Precision
 from elmore.kernels.library import Kernel, find_kernel
-from elmore.kernels.threads import count_threads
+from elmore.kernels.threads import reserve_queues
 from elmore.kernels.tokens import PackedHighway, PackedLinear
 from elmore.model.bilm import BiLM
 from elmore.model.char_table import strongest_responses
 from elmore.model.lstm import ProjectedLSTM
-from elmore.model.packing import StartedReading, read_packed, read_sentences
+from elmore.model.packing import QueuedReading, read_packed, read_sentences
 from elmore.model.state import BiLMOutput, BiLMState, repeat_state
 from elmore.model.token_encoder import CharacterCNN, TokenEncoder, check_ids
 from elmore.text.batches import TokenIds
@@ -174,14 +175,24 @@ class PackedBiLM:
         read = partial(read_packed, self._lstms)
         return read_sentences(read, tokens, lengths, start, num_layers=self.num_layers)
 
-    def start(
-        self, tokens: Tensor, lengths: Tensor, state: BiLMState | None = None
-    ) -> StartedReading | None:
-        """Start `contextualize` in other threads; None with a single thread or no sentences."""
-        if count_threads() == 1 or len(lengths) == 0:
-            return None
-        start = self.initial_state(len(lengths)) if state is None else state
-        return StartedReading(self._lstms, tokens, lengths, start)
+    @contextmanager
+    def read_ahead(
+        self,
+    ) -> Iterator[Callable[[Tensor, Tensor, BiLMState | None], QueuedReading] | None]:
+        """Give a function that starts `contextualize` in other threads.
+
+        None if there are none, or if another caller uses them.
+        """
+        with reserve_queues() as queues:
+            if queues is None:
+                yield None
+                return
+
+            def start(tokens: Tensor, lengths: Tensor, state: BiLMState | None) -> QueuedReading:
+                first = self.initial_state(len(lengths)) if state is None else state
+                return QueuedReading(self._lstms, queues, tokens, lengths, first)
+
+            yield start
 
 
 def _copy(module: Module, name: str, take: Take) -> Module:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from elmore.kernels.reading import PackedReader
+from elmore.kernels.threads import Queues
 from elmore.model.state import BiLMOutput, BiLMState
 from elmore.text.batches import NUM_MARKERS
 
@@ -96,12 +97,13 @@ def read_packed(
     return BiLMOutput(layers=layers, state=BiLMState(hidden=hidden, cell=cell))
 
 
-class StartedReading:
-    """Sentences that are being read in other threads."""
+class QueuedReading:
+    """Sentences that are read in other threads."""
 
     def __init__(
         self,
         reader: PackedReader,
+        queues: Queues,
         tokens: Tensor,
         lengths: Tensor,
         start: BiLMState,
@@ -110,6 +112,7 @@ class StartedReading:
         first = start[packing.order]
         self._order = packing.order
         self._started, (self._layers, self._hidden, self._cell) = reader.start(
+            queues,
             tokens,
             step_sizes=packing.step_sizes,
             positions=[packing.forward_lm, packing.backward_lm],

@@ -6,11 +6,11 @@ Shapes: L layers, N tokens of a batch (with markers), D both directions of one l
 """
 
 import copy
-import os
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -22,16 +22,15 @@ from torch import Tensor
 
 from elmore.model.state import BiLMOutput, BiLMState, join
 from elmore.read.batch_pool import submit
-from elmore.read.reader import Reader, ReaderAhead, StartedReading
+from elmore.read.reader import Reader, ReaderAhead, StartedReading, StartReading
 from elmore.read.token_cache import TokenCache
 from elmore.settings import check_range
 from elmore.text.batches import NUM_MARKERS, Tokens
 
 _Result = TypeVar("_Result")
 
-# Batches that may be started before the result of the first one is used, besides those that the
-# threads are busy with.
-MAX_AHEAD = 2
+# Batches that may be read, or waiting in a queue, while the result of an earlier one is used.
+MAX_AHEAD = 3
 
 
 class Chain:
@@ -140,53 +139,64 @@ class Engine:
         windows: Iterable[Sequence[tuple[int, Tokens]]],
         finish: Callable[[ReadBatch], _Result],
     ) -> Iterator[list[_Result]]:
-        """Read windows of numbered sentences, each from the initial state.
+        """Read windows of numbered sentences, every sentence from the initial state.
 
-        Yield the results of `finish` for the batches of each window. Some batches of this and the
-        next windows are read in the meantime. If `windows` raises an error, the results of those
-        before come first.
+        Yield the results of `finish` for the batches of each window. If the network can read ahead,
+        a few more batches, also of the next window, are read while the caller uses them. An error
+        is raised after the windows before it.
         """
-        batches: Iterator[_Batch[_Result]] | None = self._cut_windows(windows, finish)
-        waiting: deque[_Batch[_Result]] = deque()
+        reading_ahead: AbstractContextManager[StartReading | None] = nullcontext()
+        if self.num_parallel == 1 and isinstance(self.reader, ReaderAhead):
+            reading_ahead = self.reader.read_ahead()
+        with reading_ahead as start:
+            if start is not None:
+                yield from self._run_ahead(windows, finish, start)
+                return
+            for window in windows:
+                yield list(self.run(_read_alone(window), finish))
+
+    def _run_ahead(
+        self,
+        windows: Iterable[Sequence[tuple[int, Tokens]]],
+        finish: Callable[[ReadBatch], _Result],
+        start: StartReading,
+    ) -> Iterator[list[_Result]]:
+        upcoming = self._cut_windows(windows, finish)
+        waiting: deque[_Batch[_Result] | _WindowEnd] = deque()
         results: list[_Result] = []
-        failure: Exception | None = None
         try:
             while True:
-                while batches is not None and len(waiting) <= self.num_parallel + MAX_AHEAD:
-                    try:
-                        waiting.append(next(batches))
-                    except StopIteration:
-                        batches = None
-                    except Exception as error:  # raised below
-                        batches, failure = None, error
+                while len(_batches(waiting)) <= MAX_AHEAD and (new := next(upcoming, None)):
+                    waiting.append(new)
                 if not waiting:
-                    break
-                # The only batch is not started: it is read sooner in this thread.
-                if sum(not batch.is_empty for batch in waiting) > 1:
-                    for batch in waiting:
-                        batch.start()
-                batch = waiting.popleft()
-                if not batch.is_empty:
-                    results.append(batch.result())
-                if batch.ends_window:
-                    yield results
-                    results = []
+                    return
+                if len(_batches(waiting)) > 1:  # this thread reads a single batch sooner
+                    for batch in _batches(waiting):
+                        batch.start(start)
+                item = waiting.popleft()
+                if isinstance(item, _Batch):
+                    results.append(item.result())
+                    continue
+                item.raise_error()
+                yield results
+                results = []
         finally:
-            for batch in waiting:  # after an error or an interrupt, do not start the others
+            for batch in _batches(waiting):  # after an error or an interrupt, start no others
                 batch.cancel()
-        if failure is not None:
-            raise failure
 
     def _cut_windows(
         self,
         windows: Iterable[Sequence[tuple[int, Tokens]]],
         finish: Callable[[ReadBatch], _Result],
-    ) -> "Iterator[_Batch[_Result]]":
-        for window in windows:
-            chains = [(Chain([], carries_state=False), item) for item in window]
-            batches = list(self._cut(chains)) or [[]]
-            for number, batch in enumerate(batches, start=1):
-                yield _Batch(self, batch, finish, ends_window=number == len(batches))
+    ) -> "Iterator[_Batch[_Result] | _WindowEnd]":
+        try:
+            for window in windows:
+                active = [(chain, next(chain.sentences)) for chain in _read_alone(window)]
+                for batch in self._cut(active):
+                    yield _Batch(self, batch, finish)
+                yield _WindowEnd()
+        except Exception as error:  # raised after the results of the windows before
+            yield _WindowEnd(error)
 
     def _run_round(
         self,
@@ -262,50 +272,55 @@ class _Batch(Generic[_Result]):
     """Sentences that are read in other threads once started, or else when the result is needed."""
 
     def __init__(
-        self,
-        engine: Engine,
-        active: list[_Active],
-        finish: Callable[[ReadBatch], _Result],
-        *,
-        ends_window: bool,
+        self, engine: Engine, active: list[_Active], finish: Callable[[ReadBatch], _Result]
     ) -> None:
-        self.ends_window = ends_window
-        self.is_empty = not active
         self._engine = engine
         self._active = active
         self._finish = finish
         self._is_started = False
-        self._process = os.getpid()
-        self._future: Future[_Result] | None = None
         self._reading: StartedReading | None = None
 
-    def start(self) -> None:
-        if self._is_started or self.is_empty:
+    def start(self, start: StartReading) -> None:
+        if self._is_started:
             return
         self._is_started = True
-        engine = self._engine
-        if engine.num_parallel > 1:
-            self._future = submit(self._run, num_threads=engine.num_parallel)
-        elif isinstance(engine.reader, ReaderAhead):
-            with torch.inference_mode():
-                self._reading = engine.reader.start(*engine._prepare(self._active))
+        # An error is raised again by `result`, after the results of earlier batches.
+        with suppress(Exception), torch.inference_mode():
+            self._reading = start(*self._engine._prepare(self._active))
 
     def result(self) -> _Result:
-        if self._reading is not None:
-            with torch.inference_mode():
-                return self._engine._finish(self._active, self._reading.result(), self._finish)
-        # A forked child does not have the threads of its parent.
-        if self._future is None or os.getpid() != self._process:
-            return self._run()
-        return self._future.result()
+        reading, self._reading = self._reading, None  # its layers are not kept
+        if reading is None:
+            return self._engine._run_batch(self._active, self._finish)
+        with torch.inference_mode():
+            return self._engine._finish(self._active, reading.result(), self._finish)
 
     def cancel(self) -> None:
-        for started in (self._reading, self._future):
-            if started is not None:
-                started.cancel()
+        if self._reading is not None:
+            self._reading.cancel()
 
-    def _run(self) -> _Result:
-        return self._engine._run_batch(self._active, self._finish)
+
+@dataclass(slots=True)
+class _WindowEnd:
+    """The end of a window, or of all if there was an error."""
+
+    error: Exception | None = None
+
+    def raise_error(self) -> None:
+        error, self.error = self.error, None
+        if error is not None:
+            try:
+                raise error
+            finally:
+                del error  # it refers to this frame, which would keep the text's files open
+
+
+def _batches(waiting: "Iterable[_Batch[_Result] | _WindowEnd]") -> list[_Batch[_Result]]:
+    return [item for item in waiting if isinstance(item, _Batch)]
+
+
+def _read_alone(window: Iterable[tuple[int, Tokens]]) -> Iterator[Chain]:
+    return (Chain([item], carries_state=False) for item in window)
 
 
 def _take_sentence(

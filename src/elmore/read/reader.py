@@ -1,5 +1,7 @@
 """The protocol that the reading engine needs; `BiLM` and `PackedBiLM` implement it."""
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Protocol, runtime_checkable
 
 import torch
@@ -46,11 +48,12 @@ class StartedReading(Protocol):
         """Do not begin what has not begun yet."""
 
 
+StartReading = Callable[[Tensor, Tensor, BiLMState | None], StartedReading]
+
+
 @runtime_checkable
 class ReaderAhead(Protocol):
     """A network that can also read in other threads while its caller does something else."""
 
-    def start(
-        self, tokens: Tensor, lengths: Tensor, state: BiLMState | None = None
-    ) -> StartedReading | None:
-        """Start `contextualize` in other threads; None if this is no faster."""
+    def read_ahead(self) -> AbstractContextManager[StartReading | None]:
+        """Give a function that starts `contextualize` in other threads; None if there are none."""

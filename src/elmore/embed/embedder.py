@@ -326,7 +326,7 @@ class Embedder(metaclass=ExplainsNames):
         tokens_per_batch: int | None = None,
         rows: int = 1,
     ) -> Iterator[Array]:
-        """Yield the arrays that `embed` would return, reading the input lazily."""
+        """Yield the arrays that `embed` would return, reading the input a few batches ahead."""
         parsed = (self._parse(sentence) for sentence in check_sentences(sentences))
         windows = self._windows(
             parsed,

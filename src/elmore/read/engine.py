@@ -29,8 +29,8 @@ from elmore.text.batches import NUM_MARKERS, Tokens
 
 _Result = TypeVar("_Result")
 
-# Batches that may be read, or waiting in a queue, while the result of an earlier one is used.
-MAX_AHEAD = 3
+# Batches, and ends of windows, that may be ready or in a queue while an earlier batch is used.
+MAX_AHEAD = 4
 
 
 class Chain:
@@ -93,6 +93,9 @@ class Engine:
         self.batch_size = None if batch_size is None else _check_limit("batch_size", batch_size)
         self.num_parallel = num_parallel
         self._initial = None if initial is None else initial.like(reader.initial_state(1))
+        self._read_ahead: Callable[[], AbstractContextManager[StartReading | None]] = nullcontext
+        if num_parallel == 1 and isinstance(reader, ReaderAhead):
+            self._read_ahead = reader.read_ahead
 
     def with_limits(self, *, tokens_per_batch: int | None, batch_size: int | None) -> "Engine":
         """Return an engine with other limits for its batches, which shares the rest."""
@@ -145,10 +148,7 @@ class Engine:
         a few more batches, also of the next window, are read while the caller uses them. An error
         is raised after the windows before it.
         """
-        reading_ahead: AbstractContextManager[StartReading | None] = nullcontext()
-        if self.num_parallel == 1 and isinstance(self.reader, ReaderAhead):
-            reading_ahead = self.reader.read_ahead()
-        with reading_ahead as start:
+        with self._read_ahead() as start:
             if start is not None:
                 yield from self._run_ahead(windows, finish, start)
                 return
@@ -166,12 +166,13 @@ class Engine:
         results: list[_Result] = []
         try:
             while True:
-                while len(_batches(waiting)) <= MAX_AHEAD and (new := next(upcoming, None)):
+                while len(waiting) <= MAX_AHEAD and (new := next(upcoming, None)):
                     waiting.append(new)
                 if not waiting:
                     return
-                if len(_batches(waiting)) > 1:  # this thread reads a single batch sooner
-                    for batch in _batches(waiting):
+                batches = _batches(waiting)
+                if len(batches) > 1:  # this thread reads a single batch sooner
+                    for batch in batches:
                         batch.start(start)
                 item = waiting.popleft()
                 if isinstance(item, _Batch):

@@ -71,7 +71,7 @@ def run_page(
     output = ""  # of the latest commands, whose numbers depend on their text
     for block in find_blocks(page):
         if block.language == "text" and printed is not None:
-            assert printed == block.text, f"{page} shows other output"
+            assert printed == block.text, f"{page} shows other output than {printed!r}"
         elif block.language == "text":
             missing = [label for label in find_labels(block.text) if label not in output]
             assert missing == [], f"{page} shows what the commands do not print: {missing}"

@@ -9,6 +9,7 @@ metrics_second.jsonl and metrics.jsonl (from the training of the second and thir
 """
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -365,7 +366,7 @@ def draw_layers(results: dict[str, Any], path: Path) -> None:
             "word senses, F1",
         ),
     ):
-        layers = [name for name in values if name.startswith("layer ")]
+        layers = [name for name in values if re.fullmatch(r"layer \d+", name)]
         axes.bar(layers, [values[name] for name in layers], color=BLUE, width=0.6)
         for name, style in zip(baselines, ("--", ":"), strict=True):
             axes.axhline(values[name], color=ORANGE, linestyle=style, label=TITLES.get(name, name))

@@ -6,7 +6,9 @@ import typer
 from typer.testing import CliRunner
 
 from elmore.cli.probe_senses import probe_senses_command
+from elmore.config import StatePolicy
 from elmore.errors import DataError
+from elmore.probes import nearest_sense
 from tests import tiny
 
 ROWS = ["most frequent sense", "layer 0", "layer 1", "layer 2", "average"]
@@ -105,3 +107,20 @@ def test_texts_without_senses_are_refused(files, probe):
     error = probe(files / "train.jsonl", empty).exception
     assert isinstance(error, DataError)
     assert "the test set empty has no words with senses" in str(error)
+
+
+def test_files_are_read_in_order_if_the_state_is_carried(files, probe, monkeypatch):
+    states = []
+    embed = nearest_sense.embed_sentences
+
+    def watch(embedder, sentences):
+        states.append(embedder.state)
+        return embed(embedder, sentences)
+
+    monkeypatch.setattr(nearest_sense, "embed_sentences", watch)
+    paths = (files / "train.jsonl", files / "one.jsonl")
+    assert probe(*paths, "--state", "document").exit_code == 0
+    assert set(states) == {StatePolicy.DOCUMENT}
+    states.clear()
+    assert probe(*paths).exit_code == 0
+    assert set(states) == {StatePolicy.RESET}

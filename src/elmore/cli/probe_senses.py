@@ -13,6 +13,7 @@ import typer
 from elmore.cli import options
 from elmore.cli.display import show_status
 from elmore.cli.tables import print_table
+from elmore.config import StatePolicy
 from elmore.errors import DataError
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ def probe_senses_command(
     vocabulary: options.Vocabulary = None,
     device: options.Device = "cpu",
     precision: options.PrecisionOption = "f32",
+    state: options.State = StatePolicy.RESET,
     prior: Annotated[
         float,
         typer.Option(
@@ -59,7 +61,7 @@ def probe_senses_command(
 
     Each sense is the mean vector of its uses in the training text, and each test word gets the
     nearest sense of its lemma. Without --wordnet, words whose lemma is not in the training text get
-    no answer.
+    no answer. With --state document, a file is read as one text, which gives more context.
 
     For example:
 
@@ -68,6 +70,8 @@ def probe_senses_command(
         elmore probe senses semcor.jsonl.xz one.data.xml two.data.xml --wordnet index.sense
 
         elmore probe senses semcor.jsonl.xz senseval2.data.xml --prior 0.05
+
+        elmore probe senses semcor.jsonl.xz senseval2.data.xml --state document
     """
     from elmore.probes.sense_data import read_first_senses, read_sense_sentences  # noqa: PLC0415
     from elmore.text.word_vectors import read_word_vectors  # noqa: PLC0415
@@ -87,6 +91,7 @@ def probe_senses_command(
         vocabulary=vocabulary,
         device=device,
         precision=precision,
+        state=state,
     )
     from elmore.probes.nearest_sense import (  # noqa: PLC0415  brings torch
         embed_sentences,

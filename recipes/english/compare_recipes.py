@@ -80,25 +80,23 @@ RECIPES: dict[str, dict[str, Any]] = {
     "muon-128-rows": {"training.rows": 128},
     "decay-0.1": {"optimizer.weight_decay": 0.1},
     "bf16": {"training.precision": "bf16"},
-    "small-adamw": {FILE: "small"},
-    "small-adamw-seed-2": {FILE: "small", "training.seed": 2},
-    "small-2048": {FILE: "small", "softmax.num_negatives": 2048},
-    "small-2048-seed-2": {FILE: "small", "softmax.num_negatives": 2048, "training.seed": 2},
-    "small-2048-muon": {
+    "small-adamw": {FILE: "small", **ADAMW, "softmax.num_negatives": 8192},
+    "small-adamw-seed-2": {
         FILE: "small",
-        "softmax.num_negatives": 2048,
-        "optimizer.name": "muon",
-        "optimizer.learning_rate": 0.003,
-    },
-    "small-2048-muon-seed-2": {
-        FILE: "small",
-        "softmax.num_negatives": 2048,
-        "optimizer.name": "muon",
-        "optimizer.learning_rate": 0.003,
+        **ADAMW,
+        "softmax.num_negatives": 8192,
         "training.seed": 2,
     },
-    "small-muon": {FILE: "small", "optimizer.name": "muon", "optimizer.learning_rate": 0.003},
-    "small-muon-0.002": {FILE: "small", "optimizer.name": "muon"},
+    "small-2048": {FILE: "small", **ADAMW},
+    "small-2048-seed-2": {FILE: "small", **ADAMW, "training.seed": 2},
+    "small-2048-muon": {FILE: "small"},
+    "small-2048-muon-seed-2": {FILE: "small", "training.seed": 2},
+    "small-muon": {FILE: "small", "softmax.num_negatives": 8192},
+    "small-muon-0.002": {
+        FILE: "small",
+        "softmax.num_negatives": 8192,
+        "optimizer.learning_rate": 0.002,
+    },
 }
 
 

@@ -181,7 +181,7 @@ class PackedBiLM:
     ) -> Iterator[Callable[[Tensor, Tensor, BiLMState | None], QueuedReading] | None]:
         """Give a function that starts `contextualize` in other threads.
 
-        None if there are none, or if another caller uses them.
+        None with a single thread, or while another caller reads ahead.
         """
         with reserve_queues() as queues:
             if queues is None:

@@ -56,4 +56,4 @@ class ReaderAhead(Protocol):
     """A network that can also read in other threads while its caller does something else."""
 
     def read_ahead(self) -> AbstractContextManager[StartReading | None]:
-        """Give a function that starts `contextualize` in other threads; None if there are none."""
+        """Give a function that starts `contextualize` in other threads; None if none is free."""
